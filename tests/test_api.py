@@ -161,7 +161,7 @@ class TestAMethodOfYourOwn:
         @op.register("boaster")
         def boaster(instance: op.Instance, **_: object) -> op.Result:
             true = op.solve(instance, "heft")
-            return replace(true, makespan=Fraction(73), status=op.Status.OPTIMAL)
+            return replace(true, values={"makespan": Fraction(73)}, status=op.Status.OPTIMAL)
 
         with pytest.raises(op.InputError, match="makespan 73 is not that of its schedule"):
             op.solve("heft-10", "boaster")
@@ -170,7 +170,7 @@ class TestAMethodOfYourOwn:
     def test_a_bound_that_is_no_exact_number_is_an_input_error(self, bound: object) -> None:
         @op.register("vague")
         def vague(instance: op.Instance, **_: object) -> op.Result:
-            return replace(op.solve(instance, "heft"), lower_bound=bound)  # type: ignore[arg-type]
+            return replace(op.solve(instance, "heft"), bounds={"makespan": bound})  # type: ignore[dict-item]
 
         with pytest.raises(op.InputError, match=r"vague: lower_bound: .* is not an exact number"):
             op.solve("heft-10", "vague")
@@ -194,7 +194,7 @@ class TestAMethodOfYourOwn:
     def test_a_bound_above_its_own_schedule_is_an_input_error(self) -> None:
         @op.register("above")
         def above(instance: op.Instance, **_: object) -> op.Result:
-            return replace(op.solve(instance, "heft"), lower_bound=Fraction(81))
+            return replace(op.solve(instance, "heft"), bounds={"makespan": Fraction(81)})
 
         with pytest.raises(op.InputError, match="bound 81 contradicts its own schedule of 80"):
             op.solve("heft-10", "above")
@@ -224,7 +224,9 @@ class TestVerify:
 
     def test_names_what_is_wrong(self) -> None:
         result = op.solve("heft-10", "heft")
-        assert [v.rule for v in op.verify("heft-10", replace(result, makespan=Fraction(79)))]
+        assert [
+            v.rule for v in op.verify("heft-10", replace(result, values={"makespan": Fraction(79)}))
+        ]
         other = op.load(SMALL)
         assert op.verify(other, op.solve(other, "hash+fifo")) == []
 

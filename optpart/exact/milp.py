@@ -15,30 +15,21 @@ from optpart.bounds.load import load_ticks
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.clock import limited
 from optpart.errors import UnsupportedError
-from optpart.exact.block_starts import block_schedules
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
-from optpart.exact.milp_job import Job, Solver, passed_tensors
+from optpart.exact.messages import Incumbent
+from optpart.exact.milp_task import MilpTask, Solver, passed_tensors
 from optpart.exact.model_data import channels
-from optpart.exact.process import (
-    SolverDiedError,
-    SolverLateError,
-    SolverTooLargeError,
-    borrowed,
-    prompt_grace,
-)
-from optpart.exact.pruning import NONE, Pruning
-from optpart.exact.retiming import prompt
+from optpart.exact.run import SolverRun
 from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon, horizon_without_queues
 from optpart.kernels.ticks import Grid
-from optpart.limits import check_seed
 from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Starts, Watch, no_starts
+from optpart.solution.job import Job, method
+from optpart.solution.pruning import Pruning
+from optpart.solution.result import Budget, Result, Starts, Watch
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 
@@ -47,9 +38,6 @@ HORIZON = 10**6
 
 #: Width of a rounded grid in ticks.
 _ROUNDED = 2**16
-
-#: Share of the time after which no further heuristic is tried for a start.
-_STARTING = 0.2
 
 #: Larger models take impractically long to build and load.
 _MAX_ROWS = 100_000
@@ -65,41 +53,27 @@ _NO_CBC = "CBC is not installed"
 _CLOSED = "closed except for the solver's tolerances"
 _ROUNDING = "closed except for rounding"
 
-_MAKESPAN = Goal()
 
-
+@method
 def solve_milp(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
+    job: Job,
     watch: Watch | None = None,
-    goal: Goal = _MAKESPAN,
+    *,
     solver: Solver = "HiGHS",
-    without: frozenset[Pruning] = NONE,
     starts: Starts | None = None,
 ) -> Result:
-    """Solve an instance as a mixed-integer linear program.
+    """Solve an instance as a mixed-integer linear program, in one thread.
 
     Supports ``delay`` with memory ``none`` or ``estimate``, colocation, allowed devices, given run
     times and transfer times, missing links and separation. A goal may minimise makespan or
     bottleneck, and may give a placement, orders of vertices, contiguous blocks, an order of
     devices, and limits on makespan and traffic. The bottleneck is minimised under every
-    communication model if neither an order nor a limit on the makespan is given.
+    communication model if neither an order nor a limit on the makespan is given. Of the budget,
+    only seconds and memory count: the solvers have no deterministic limit.
 
     Parameters
     ----------
-    budget : Budget, optional
-        Only wall-clock seconds count. The solvers have no deterministic limit, and they search in
-        one thread regardless of the number of workers.
-    start : Schedule, optional
-        The initial schedule, used if it satisfies the goal.
-    goal : Goal
     solver : {"HiGHS", "CBC"}
-    without : frozenset of Pruning
-        Pruning rules to disable. Solving is slower, but the answer is the same if all rules are
-        correct.
     starts : callable, optional
         Generates further initial schedules.
 
@@ -111,22 +85,20 @@ def solve_milp(
 
     Notes
     -----
-    **Validity of bounds.** The solvers compute in floating point.
-    :func:`~optpart.exact.milp_job.proven_ticks` converts their dual bound ``B`` to whole ticks with
-    a margin for their tolerances: ``⌈B − ¼ − τ⌉``, where ``τ = 10⁻⁹ · horizon · (starts + 3 ·
-    rows)``. This is not a certificate: neither an error beyond the solver's own tolerances nor a
-    wrong "infeasible" would be noticed. Schedules do not depend on tolerances: the solver's order
+    **Validity of bounds.** The solvers compute in floating point. Their dual bound ``B`` becomes
+    whole ticks by :func:`~optpart.exact.milp_task.proven_ticks`, with a margin for tolerances:
+    ``⌈B − ¼ − τ⌉``, where ``τ = 10⁻⁹ · horizon · (starts + 3 · rows)``. This is not a
+    certificate: neither an error beyond the solver's own tolerances nor a wrong "infeasible" would
+    be noticed. Schedules do not depend on tolerances: the solver's order
     is timed again in exact arithmetic and verified.
 
     The grid is the coarsest exact one. If the horizon exceeds a million of its ticks, the
     tolerances would be too large relative to a tick; times are then rounded down to a grid of 2¹⁶
     ticks, whose bounds are valid for the exact problem.
     """
-    check_seed(seed)
-    check_scope(instance, goal)
-    return _Solve(instance, budget or Budget(), seed, watch, goal, solver, without, starts).run(
-        start
-    )
+    check_scope(job.instance, job.goal)
+    alone = replace(job.budget, workers=1, deterministic=None)
+    return _Solve(replace(job, budget=alone), watch, solver, starts).run()
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
@@ -145,7 +117,6 @@ def check_scope(instance: Instance, goal: Goal) -> None:
             f"milp does not minimise {goal.objective}",
             "use makespan or bottleneck",
         )
-    goal.check(instance)
     if any(isinstance(task, tuple) for pair in goal.order for task in pair):
         raise UnsupportedError(
             "goal.order",
@@ -195,174 +166,125 @@ def _coarse(grid: Grid, upper: int) -> Grid:
     )
 
 
-class _Solve:
-    """One run, from the first bound to the proof or the end of the budget."""
+class _Solve(SolverRun[MilpTask]):
+    worker = WORKER
 
     def __init__(
-        self,
-        instance: Instance,
-        budget: Budget,
-        seed: int,
-        watch: Watch | None,
-        goal: Goal,
-        solver: Solver,
-        without: frozenset[Pruning],
-        starts: Starts | None,
+        self, job: Job, watch: Watch | None, solver: Solver, starts: Starts | None
     ) -> None:
-        self.record = Record(instance, goal, watch, bound=Fraction(0))
-        self.instance = instance
-        self.budget = budget
-        self.seed = seed
-        self.goal = goal
+        super().__init__(job, watch, starts)
         self.solver = solver
-        self.without = without
-        self.starts = starts
-        self.refused = ""
 
-    def run(self, start: Schedule | None) -> Result:
+    def run(self) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
         infeasible = ""
         with self.record.until_interrupted():
-            infeasible = self._run(start)
+            infeasible = self._run()
         method = "milp" if self.solver == "HiGHS" else "milp-cbc"
-        return self.record.result(method, infeasible=infeasible, seed=self.seed)
+        return self.record.result(method, infeasible=infeasible)
 
-    def _run(self, start: Schedule | None) -> str:
+    def _run(self) -> str:
         """Run the search; return why no schedule satisfies the goal, if that is proven."""
         infeasible = self.goal.contradiction(self.instance) or contradiction(self.instance)
         if infeasible:
             return infeasible
-        restricted = self.goal.narrowed(self.instance)
-        with limited(self._left()):
-            self._start(start, restricted)
-        if self.goal.decides and self.record.incumbent is not None:
+        self.instance = self.goal.narrowed(self.job.instance)
+        with limited(self.left):
+            self.start(hopeless=self._hopeless())
+        if self.reached:
             return ""
-        return self._search(restricted)
-
-    def _start(self, start: Schedule | None, restricted: Instance) -> None:
-        if start is not None:
-            self.goal.require_kept(self.instance, start)
-            self.record.offer_start(start)
-        # The solver cannot improve what is too large for it: one start is enough.
-        large = self._hopeless(restricted)
-        starts = self.starts or no_starts
-        for schedule in starts(restricted, self.seed, self.budget.memory):
-            self.record.offer_verified(schedule)
-            late = self.record.seconds > _STARTING * self.budget.seconds
-            if (late or large) and self.record.incumbent is not None:
-                break
-        if self.goal.blocks:
-            for schedule in block_schedules(restricted, self.goal):
-                self.record.offer(schedule)
-
-    def _hopeless(self, restricted: Instance) -> bool:
-        """Return whether the model will be too large, however narrow the windows become."""
-        if not _needs_times(self.goal):
-            return _rows_of_loads(restricted) > _MAX_ROWS
-        return _rows(restricted, no_windows(restricted)) > _HOPELESS * _MAX_ROWS
-
-    def _time_for_windows(self, restricted: Instance) -> float:
-        """Return the seconds for windows and load: less where nothing follows them."""
-        return (_BRIEFLY if self._hopeless(restricted) else 1.0) * self._left()
-
-    def _left(self) -> float:
-        """Return the seconds that are left."""
-        return max(0.0, self.budget.seconds - self.record.seconds)
-
-    def _search(self, restricted: Instance) -> str:
         if self.goal.objective == "makespan":
-            return self._least_makespan(restricted)
-        infeasible = self._least_bottleneck(restricted)
-        if self.record.incumbent is not None and not self.goal.order:
-            self.record.offer(prompt(self.instance, self.record.incumbent.placement))
+            return self._least_makespan()
+        infeasible = self._least_bottleneck()
+        self.shorten()
         return infeasible
 
-    def _least_bottleneck(self, restricted: Instance) -> str:
-        grid, share = _grid_of_loads(restricted, self.goal.makespan), channels(restricted)
-        lower, upper = 0, horizon(restricted, grid)
-        limit = None if self.goal.makespan is None else grid.floor(self.goal.makespan)
-        if limit is not None:
-            upper = limit
+    def _hopeless(self) -> bool:
+        """Return whether the model will be too large, however narrow the windows become."""
+        if not _needs_times(self.goal):
+            return _rows_of_loads(self.instance) > _MAX_ROWS
+        return _rows(self.instance, no_windows(self.instance)) > _HOPELESS * _MAX_ROWS
+
+    def _time_for_bounds(self) -> float:
+        """Return the seconds for windows and load: less where nothing follows them."""
+        return (_BRIEFLY if self._hopeless() else 1.0) * self.left
+
+    def _windows(self, grid: Grid, limit: int | None) -> Windows:
         if Pruning.WINDOWS in self.without:
-            window = no_windows(restricted)
-        else:
-            window = windows(restricted, grid, limit, seconds=self._time_for_windows(restricted))
+            return no_windows(self.instance)
+        return windows(self.instance, grid, limit, seconds=self._time_for_bounds())
+
+    def _load(self, grid: Grid, window: Windows) -> int:
+        """Return a bound in ticks from the load of the devices."""
+        if Pruning.BOUNDS in self.without:
+            return 0
+        return load_ticks(self.instance, grid, window, seconds=self._time_for_bounds())
+
+    def _least_bottleneck(self) -> str:
+        grid, share = _grid_of_loads(self.instance, self.goal.makespan), channels(self.instance)
+        limit = None if self.goal.makespan is None else grid.floor(self.goal.makespan)
+        upper = horizon(self.instance, grid) if limit is None else limit
+        window = self._windows(grid, limit)
         if window.bound is None:
-            return self._excluded()
+            return self.excluded_by_bounds()
+        lower = self._load(grid, window)
+        if limit is not None and lower > limit:
+            return self.excluded_by_bounds()
         if Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window, seconds=self._time_for_windows(restricted))
-            if limit is not None and lower > limit:
-                return self._excluded()
             self.record.raise_bound(grid.time(lower))
-            least = load_ticks(restricted, grid, no_windows(restricted))
-            self.record.raise_bottleneck_bound(grid.time(least))
-        if self.record.bottleneck == self.record.bottleneck_bound:
+            least = load_ticks(self.instance, grid, no_windows(self.instance))
+            self.record.raise_bound(grid.time(least), "bottleneck")
+        if self.record.closed("bottleneck"):
             return ""
-        most, reached = share * horizon(restricted, grid), self.record.bottleneck
+        most, reached = share * horizon(self.instance, grid), self.record.values.get("bottleneck")
         if reached is not None and Pruning.INCUMBENT not in self.without:
             most = grid.floor(share * reached)
-        least = grid.floor(share * (self.record.bottleneck_bound or Fraction(0)))
-        job = self._job(restricted, grid, window, lower, upper)
-        return self._solve(replace(job, loads=(least, most), timed=_needs_times(self.goal)), window)
+        least = grid.floor(share * self.record.bounds.get("bottleneck", Fraction(0)))
+        task = self._task(grid, window, lower, upper)
+        return self._solve(
+            replace(task, loads=(least, most), timed=_needs_times(self.goal)), window
+        )
 
-    def _excluded(self) -> str:
-        if self.record.makespan is not None:
-            raise AssertionError("bounds exclude a verified schedule; please report this")
-        return excluded(self.instance, "bounds", self.goal.given)
-
-    def _least_makespan(self, restricted: Instance) -> str:
+    def _least_makespan(self) -> str:
         reached = None if Pruning.INCUMBENT in self.without else self.record.makespan
         limit = self.goal.makespan if reached is None else reached
-        grid = _grid(restricted, limit)
+        grid = _grid(self.instance, limit)
         if limit is None:
             known = self.record.makespan or Fraction(0)
             upper = max(horizon_without_queues(grid), grid.floor(known))
         else:
             upper = grid.floor(limit)
-        if Pruning.WINDOWS in self.without:
-            window = no_windows(restricted)
-        else:
-            window = windows(restricted, grid, upper, seconds=self._time_for_windows(restricted))
-        lower: int | None = 0
+        window = self._windows(grid, upper)
         if window.bound is None:
-            lower = None
-        elif Pruning.BOUNDS not in self.without:
-            lower = load_ticks(restricted, grid, window, seconds=self._time_for_windows(restricted))
-        if lower is None or lower > upper:
-            return self._excluded()
+            return self.excluded_by_bounds()
+        lower = self._load(grid, window)
+        if lower > upper:
+            return self.excluded_by_bounds()
         self.record.raise_bound(grid.time(lower))
-        if self.record.makespan == self.record.bound:
+        if self.record.closed("makespan"):
             return ""
-        return self._solve(self._job(restricted, grid, window, lower, upper), window)
+        return self._solve(self._task(grid, window, lower, upper), window)
 
-    def _solve(self, job: Job, window: Windows) -> str:
-        rows = _rows(job.instance, window) if job.timed else _rows_of_loads(job.instance)
-        refused = _refusal(job.instance, rows, self.budget)
+    def _solve(self, task: MilpTask, window: Windows) -> str:
+        rows = _rows(self.instance, window) if task.timed else _rows_of_loads(self.instance)
+        refused = _refusal(self.instance, rows, self.budget)
         if refused is not None:
             self.record.end(*refused)
             return ""
-        left = self.budget.seconds - self.record.seconds
-        if left <= 0:
-            self.record.end(Termination.TIME_LIMIT, "time limit")
-            return ""
-        status = self._listen(job, Limits(left, 1, self.seed, None, self.budget.memory))
-        if status == "INFEASIBLE":
+        if self.ask(task) == "INFEASIBLE":
             if self.record.makespan is None:
-                return excluded(self.instance, "search", self.goal.given)
+                return excluded(self.job.instance, "search", self.goal.given)
             self.record.end(
                 Termination.FAILED, f"{self.solver} finds no schedule although one is known"
             )
-        closed = self.record.makespan == self.record.bound
-        if job.loads is not None:
-            closed = self.record.bottleneck == self.record.bottleneck_bound
+        closed = self.record.closed("makespan" if task.loads is None else "bottleneck")
         if not closed and self.record.termination is Termination.COMPLETED:
-            why = self.refused or (_CLOSED if job.grid.exact else _ROUNDING)
+            why = self.refused or (_CLOSED if task.grid.exact else _ROUNDING)
             self.record.end(Termination.ROUNDING, why)
         return ""
 
-    def _job(
-        self, restricted: Instance, grid: Grid, window: Windows, lower: int, upper: int
-    ) -> Job:
+    def _task(self, grid: Grid, window: Windows, lower: int, upper: int) -> MilpTask:
+        restricted = self.instance
         placement = start = None
         sequence: list[int] = []
         alike: list[list[int]] = []
@@ -374,7 +296,7 @@ class _Solve:
             start = np.array([grid.floor(time) for time in times], dtype=np.int64)
             sequence = self.record.incumbent.sequence
         need, capacity = whole_memory(restricted, relax=True)
-        return Job(
+        return MilpTask(
             instance=restricted,
             grid=grid,
             head=window.head,
@@ -396,43 +318,26 @@ class _Solve:
             device_order=self.goal.device_order,
         )
 
-    def _listen(self, job: Job, limits: Limits) -> str:
-        status = ""
-        try:
-            with borrowed(WORKER) as process:
-                for message in process.solve(job, limits, prompt_grace(limits)):
-                    status = self._hear(message, job) or status
-        except SolverLateError:
-            self.record.end(Termination.TIME_LIMIT, "time limit")
-        except SolverTooLargeError as error:
-            self.record.end(Termination.MEMORY_LIMIT, str(error))
-        except SolverDiedError as error:
-            self.record.end(Termination.FAILED, str(error))
-        return status
+    def take(self, found: Incumbent, task: MilpTask) -> None:
+        """Offer what the solver has found; tolerances and rounding may admit invalid schedules."""
+        refused = self.record.offer(_timed(task, found))
+        self.refused = f"its last schedule is not valid: {refused}" if refused else ""
 
-    def _hear(self, message: Incumbent | LowerBound | Waiting | Done, job: Job) -> str:
-        """Process one message of the solver; return its status if it is the last one."""
-        match message:
-            case Waiting():
-                self.record.pulse()
-            case Incumbent():
-                refused = self.record.offer(_timed(job, message))
-                # Tolerances and rounding may admit invalid schedules.
-                self.refused = f"its last schedule is not valid: {refused}" if refused else ""
-            case LowerBound() if job.loads is not None:
-                self.record.raise_bottleneck_bound(job.grid.time(message.value) / job.channels)
-            case LowerBound():
-                self.record.raise_bound(job.grid.time(message.value))
-            case Done():
-                if message.status == _NO_CBC:
-                    raise UnsupportedError("solver", message.status, "install it or use HiGHS")
-                if message.status == "FEASIBLE":
-                    self.record.end(Termination.TIME_LIMIT, "time limit")
-                elif message.status not in ("OPTIMAL", "INFEASIBLE"):
-                    said = f"{self.solver} answered: {message.status}"
-                    self.record.end(Termination.FAILED, said)
-                return message.status
-        return ""
+    def raise_to(self, value: int, task: MilpTask) -> None:
+        """Record a bound of the solver, in ticks."""
+        if task.loads is None:
+            self.record.raise_bound(task.grid.time(value))
+        else:
+            self.record.raise_bound(task.grid.time(value) / task.channels, "bottleneck")
+
+    def finish(self, status: str) -> None:
+        """Record why the solver has ended."""
+        if status == _NO_CBC:
+            raise UnsupportedError("solver", status, "install it or use HiGHS")
+        if status == "FEASIBLE":
+            self.record.end(Termination.TIME_LIMIT, "time limit")
+        elif status not in ("OPTIMAL", "INFEASIBLE"):
+            self.record.end(Termination.FAILED, f"{self.solver} answered: {status}")
 
 
 def pairs_to_order(instance: Instance, window: Windows) -> int:
@@ -466,21 +371,21 @@ def _rows_of_loads(instance: Instance) -> int:
     return len(instance.graph.edge_source) * max(1, pairs)
 
 
-def _timed(job: Job, found: Incumbent) -> Schedule:
+def _timed(task: MilpTask, found: Incumbent) -> Schedule:
     """Return the solver's placement and order, timed exactly."""
     if found.start is None:
-        first_to_last = job.instance.graph.topological_order.tolist()
-        return retime(job.instance, found.placement, first_to_last)
+        first_to_last = task.instance.graph.topological_order.tolist()
+        return retime(task.instance, found.placement, first_to_last)
     start, placement = found.start.tolist(), found.placement.tolist()
-    end = [start[v] + int(job.grid.duration[v, d]) for v, d in enumerate(placement)]
+    end = [start[v] + int(task.grid.duration[v, d]) for v, d in enumerate(placement)]
     import networkx as nx  # slow to load, and not needed to tell what the method supports
 
     order: nx.DiGraph[int] = nx.DiGraph()
     order.add_nodes_from(range(len(start)))
-    order.add_edges_from(passed_tensors(job.instance))
+    order.add_edges_from(passed_tensors(task.instance))
     # The given order breaks ties between vertices that start and end together.
-    for a, b in job.order:
+    for a, b in task.order:
         if placement[a] == placement[b] and not nx.has_path(order, b, a):
             order.add_edge(a, b)
     sequence = nx.lexicographical_topological_sort(order, key=lambda v: (start[v], end[v], v))
-    return retime(job.instance, placement, list(sequence))
+    return retime(task.instance, placement, list(sequence))

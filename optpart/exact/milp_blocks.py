@@ -12,24 +12,24 @@ from typing import Any
 
 import pulp
 
-from optpart.exact.milp_job import passed_tensors
 from optpart.exact.milp_model import MilpModel, consumers
+from optpart.exact.milp_task import passed_tensors
 from optpart.solution.metrics import Resource
 
 
 def blocks(model: MilpModel) -> Iterator[Any]:
     """Yield rows that keep blocks contiguous, or along the order of devices, if asked for."""
     edges = sorted(passed_tensors(model.instance))
-    if model.job.device_order:
+    if model.task.device_order:
         yield from _along(model, edges)
-    elif model.job.contiguous:
+    elif model.task.contiguous:
         for d in range(model.instance.devices):
             yield from _block(model, edges, d)
 
 
 def _along(model: MilpModel, edges: list[tuple[int, int]]) -> Iterator[Any]:
     """No edge goes from a later device of the order back to an earlier one."""
-    order, unit = model.job.device_order, model.unit
+    order, unit = model.task.device_order, model.unit
     for u, v in sorted({(unit[a], unit[b]) for a, b in edges if unit[a] != unit[b]}):
         for i in range(1, len(order)):
             here, there = (
@@ -65,7 +65,7 @@ def _spread(
     name: str,
 ) -> Iterator[Any]:
     """Add variables for whether a vertex, or one from which it is reached, is on a device."""
-    placement = model.job.placement
+    placement = model.task.placement
     for v in order:
         here = model.on.get((model.unit[v], d))
         sources = [found[u] for u in before[v] if u in found]
@@ -84,7 +84,7 @@ def loads(model: MilpModel) -> Iterator[Any]:
     All are in ticks divided by the channels of a port.
     """
     load: dict[Resource, list[tuple[int, pulp.LpVariable]]] = defaultdict(list)
-    share = model.job.channels
+    share = model.task.channels
     for (u, d), literal in model.on.items():
         run = sum(int(model.grid.duration[v, d]) for v in model.instance.units[u].tolist())
         load["device", d].append((share * run, literal))
@@ -103,13 +103,13 @@ def loads(model: MilpModel) -> Iterator[Any]:
                 if not amounts:
                     continue
                 crosses = model.problem.add_variable(f"z_{tensor}_{e}_{d}", 0, 1)
-                if model.job.placement is not None:
+                if model.task.placement is not None:
                     used = here.varValue and any(literal.varValue for literal in there)
                     crosses.setInitialValue(int(bool(used)))
                 yield from (crosses - here - literal >= -1 for literal in there)
                 for resource, amount in amounts:
                     load[resource].append((amount, crosses))
-    _, most = model.job.sought
+    _, most = model.task.sought
     for terms in load.values():
         # More than the limit is too much, however much more; solvers expect moderate numbers.
         total = pulp.lpSum(min(amount, most + 1) * literal for amount, literal in terms)

@@ -18,7 +18,7 @@ import numpy as np
 import pulp
 from numpy.typing import NDArray
 
-from optpart.exact.milp_job import Job, passed_tensors
+from optpart.exact.milp_task import MilpTask, passed_tensors
 from optpart.problem.instance import Instance
 
 #: Thresholds per device and side of the load cuts.
@@ -42,31 +42,31 @@ class MilpModel:
         Whether the first ends before the second starts.
     """
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.instance, self.grid = job.instance, job.grid
-        self.head, self.tail, self.possible = job.head, job.tail, job.possible
-        self.lower, self.upper = job.lower, job.upper
-        self.unit: list[int] = job.instance.unit_of.tolist()
-        self.devices: list[list[int]] = [np.flatnonzero(row).tolist() for row in job.possible]
+    def __init__(self, task: MilpTask) -> None:
+        self.task = task
+        self.instance, self.grid = task.instance, task.grid
+        self.head, self.tail, self.possible = task.head, task.tail, task.possible
+        self.lower, self.upper = task.lower, task.upper
+        self.unit: list[int] = task.instance.unit_of.tolist()
+        self.devices: list[list[int]] = [np.flatnonzero(row).tolist() for row in task.possible]
         self.problem = pulp.LpProblem("delay", pulp.LpMinimize)
-        self.objective = self.problem.add_variable("C" if job.loads is None else "B", *job.sought)
+        self.objective = self.problem.add_variable("C" if task.loads is None else "B", *task.sought)
         self.problem += self.objective
         self.rows = 0
         self.start: list[pulp.LpVariable] = []
         self.before: dict[tuple[int, int], pulp.LpVariable] = {}
         self._placement()
-        if job.timed:
+        if task.timed:
             self.makespan = self.objective
-            if job.loads is not None:
-                self.makespan = self.problem.add_variable("C", job.lower, job.upper)
+            if task.loads is not None:
+                self.makespan = self.problem.add_variable("C", task.lower, task.upper)
             self._starts()
             self._arrivals()
             self._one_at_a_time()
         self._separation()
         self._memory()
         self._traffic()
-        if job.timed and job.load_cuts:
+        if task.timed and task.load_cuts:
             self._load_cuts()
         self._order_of_alike_devices()
         self._hint()
@@ -138,7 +138,7 @@ class MilpModel:
         """Two vertices on one device run one after the other."""
         related = _related(self.instance)
         apart = set(self.instance.separated_units)
-        given = set(self.job.order)
+        given = set(self.task.order)
         for i, j in combinations(range(self.instance.vertices), 2):
             common = np.flatnonzero(
                 self.possible[self.unit[i]] & self.possible[self.unit[j]]
@@ -202,14 +202,14 @@ class MilpModel:
 
         Shares are rounded to doubles, by far less than the solvers' tolerances.
         """
-        for d, most in enumerate(self.job.capacity.tolist()):
+        for d, most in enumerate(self.task.capacity.tolist()):
             if most >= 0:
-                here = [(int(self.job.need[u]), x) for (u, e), x in self.on.items() if e == d]
+                here = [(int(self.task.need[u]), x) for (u, e), x in self.on.items() if e == d]
                 self._limit(here, Fraction(most))
 
     def _traffic(self) -> None:
         """A tensor crosses to every device with a consumer and without the producer."""
-        if self.job.traffic is None:
+        if self.task.traffic is None:
             return
         graph = self.instance.graph
         crossings: list[tuple[Fraction, pulp.LpVariable]] = []
@@ -223,7 +223,7 @@ class MilpModel:
                 crossings.append((size, crossing))
                 for literal in there:
                     self._add(crossing >= literal - self.on.get((maker, d), 0))
-        self._limit(crossings, self.job.traffic)
+        self._limit(crossings, self.task.traffic)
 
     def _limit(self, terms: list[tuple[Any, pulp.LpVariable]], most: Fraction) -> None:
         """``Σ amount · literal ≤ most``, divided by ``most``."""
@@ -258,7 +258,7 @@ class MilpModel:
 
     def _order_of_alike_devices(self) -> None:
         """Units of lower number use earlier interchangeable devices."""
-        for devices in self.job.alike:
+        for devices in self.task.alike:
             for before, device in pairwise(devices):
                 earlier: list[pulp.LpVariable] = []
                 for u in range(len(self.devices)):
@@ -269,17 +269,17 @@ class MilpModel:
 
     def _hint(self) -> None:
         """Give every variable its value in the schedule to start from."""
-        placement, start = self.job.placement, self.job.start
+        placement, start = self.task.placement, self.task.start
         if placement is None or start is None:
             return
         for (u, d), literal in self.on.items():
             literal.setInitialValue(int(placement[self.instance.units[u][0]] == d))
-        self.objective.setInitialValue(self.job.sought[1])
-        if not self.job.timed:
+        self.objective.setInitialValue(self.task.sought[1])
+        if not self.task.timed:
             return
         for variable, time in zip(self.start, start.tolist(), strict=True):
             variable.setInitialValue(time)
-        position = {v: i for i, v in enumerate(self.job.sequence)}
+        position = {v: i for i, v in enumerate(self.task.sequence)}
         for (i, j), literal in self.before.items():
             together = placement[i] == placement[j]
             literal.setInitialValue(int(together and position[i] < position[j]))
@@ -291,7 +291,7 @@ class MilpModel:
         """Read placement and starts, in ticks, off a solution; no starts if times do not matter."""
         device = {u: d for (u, d), literal in self.on.items() if values[literal.name] > 0.5}
         placement = np.array([device[u] for u in self.unit], dtype=np.int32)
-        if not self.job.timed:
+        if not self.task.timed:
             return placement, None
         start = [round(values[variable.name]) for variable in self.start]
         return placement, np.array(start, dtype=np.int64)

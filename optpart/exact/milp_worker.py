@@ -18,8 +18,8 @@ import pulp
 from optpart.children.scratch import Scratch
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_blocks import blocks, loads
-from optpart.exact.milp_job import EPSILON, MARGIN, Job, proven_ticks
 from optpart.exact.milp_model import MilpModel
+from optpart.exact.milp_task import EPSILON, MARGIN, MilpTask, proven_ticks
 from optpart.exact.serving import Send, serve
 
 #: Seconds that CBC may take past its limit to write its answer.
@@ -46,26 +46,26 @@ def main() -> None:
     serve(_solve)
 
 
-def _solve(job: Job, limits: Limits, send: Send) -> None:
-    _Run(job, limits, send).run()
+def _solve(task: MilpTask, limits: Limits, send: Send) -> None:
+    _Run(task, limits, send).run()
 
 
 class _Run:
-    """One job: build the model, solve it, and report the results."""
+    """One task: build the model, solve it, and report the results."""
 
-    def __init__(self, job: Job, limits: Limits, send: Send) -> None:
+    def __init__(self, task: MilpTask, limits: Limits, send: Send) -> None:
         self.begin = time.perf_counter()
-        self.job = job
+        self.task = task
         self.limits = limits
         self.send = send
-        self.model = MilpModel(job)
+        self.model = MilpModel(task)
         self.model.extend(blocks(self.model))
-        if job.loads is not None:
+        if task.loads is not None:
             self.model.extend(loads(self.model))
-        self.bound, self.most = job.sought
+        self.bound, self.most = task.sought
 
     def run(self) -> None:
-        solve = _highs if self.job.solver == "HiGHS" else _cbc
+        solve = _highs if self.task.solver == "HiGHS" else _cbc
         left = max(0.01, self.limits.seconds - self._seconds())
         status = solve(self.model.problem, left, self.limits.seed, self._found, self._bounded)
         self.send(Done(self._seconds(), status, self.bound))
@@ -78,7 +78,7 @@ class _Run:
 
     def _bounded(self, value: float) -> None:
         starts, rows = len(self.model.start) + 2, self.model.rows
-        ticks = proven_ticks(value, starts, rows, max(self.job.upper, self.most))
+        ticks = proven_ticks(value, starts, rows, max(self.task.upper, self.most))
         if ticks is not None and self.bound < ticks <= self.most:
             self.bound = ticks
             self.send(LowerBound(self._seconds(), ticks))

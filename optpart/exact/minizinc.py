@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from shutil import which
@@ -24,13 +23,13 @@ from optpart.children.scratch import Scratch
 from optpart.errors import InputError
 from optpart.exact import minizinc_data as data
 from optpart.kernels.ticks import Grid
-from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.solution.goal import Goal, Objective
+from optpart.solution.goal import MINIMISED, Goal, Measure
+from optpart.solution.job import Job, method
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Watch
+from optpart.solution.result import Result, Watch
 from optpart.solution.schedule import Schedule, Transfers, crossings
 from optpart.solution.termination import Termination
 
@@ -54,31 +53,16 @@ class _EndedError(RuntimeError):
         self.reason = reason
 
 
-def minizinc(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal = Goal(),  # noqa: B008
-    solver: str = "gecode",
-) -> Result:
-    """Solve an instance with a MiniZinc solver.
+@method
+def minizinc(job: Job, watch: Watch | None = None, *, solver: str = "gecode") -> Result:
+    """Solve an instance with a MiniZinc solver, in one thread.
 
     Every communication and memory model is supported, and every goal without contiguous blocks and
-    bottlenecks.
+    bottlenecks. If the start satisfies the goal, the search is limited to schedules that are no
+    worse. The seconds of the budget include compilation; the seed has no effect.
 
     Parameters
     ----------
-    budget : Budget, optional
-        Only its seconds count, including compilation; the solver runs in one thread.
-    seed : int
-        Has no effect: the search is deterministic.
-    start : Schedule, optional
-        If it satisfies the goal, the search is limited to schedules that are no worse.
-    goal : Goal
-        By default, minimise the makespan.
     solver : str
         Name of the solver as for ``minizinc --solver``.
 
@@ -91,19 +75,16 @@ def minizinc(
     Raises
     ------
     InputError
-        If the command ``minizinc`` is not installed, or the goal refers to something that the
-        instance lacks.
+        If the command ``minizinc`` is not installed.
     UnsupportedError
         If times or sizes cannot be expressed as whole numbers of at most 2^29 units.
     """
-    check_seed(seed)
-    check_scope(instance, goal)
-    return _Solve(instance, goal, budget or Budget(), watch, solver).run(start, seed)
+    check_scope(job.instance, job.goal)
+    return _Solve(job, watch, solver).run()
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
-    """Raise :class:`InputError` if the goal is invalid or the command is not installed."""
-    goal.check(instance)
+    """Raise :class:`InputError` if the goal is not supported or the command is not installed."""
     goal.require_no_blocks("minizinc")
     if which("minizinc") is None:
         raise InputError(
@@ -124,48 +105,45 @@ def models() -> Path:
 class _Solve:
     """One run, which minimises the makespan, the traffic, or both in turn."""
 
-    def __init__(
-        self, instance: Instance, goal: Goal, budget: Budget, watch: Watch | None, solver: str
-    ) -> None:
-        self.record = Record(instance, goal, watch)
-        self.instance = instance
-        self.goal = goal
-        self.budget = budget
+    def __init__(self, job: Job, watch: Watch | None, solver: str) -> None:
+        self.record = Record(job, watch)
+        self.job = job
+        self.instance = job.instance
+        self.goal = job.goal
         self.solver = solver
         self.infeasible = ""
 
-    def run(self, start: Schedule | None, seed: int) -> Result:
+    def run(self) -> Result:
         """Minimise the objective, or both in turn if there are two."""
         with self.record.until_interrupted():
             try:
-                self._search(start)
+                self._search()
             except _EndedError as error:
                 self.record.end(error.termination, error.reason)
-        return self.record.result("minizinc", infeasible=self.infeasible, seed=seed)
+        return self.record.result("minizinc", infeasible=self.infeasible, workers=1)
 
-    def _search(self, start: Schedule | None) -> None:
+    def _search(self) -> None:
         instance, k = self.instance, self.instance.devices
         if max(instance.vertices**2, instance.graph.tensors * k) * k > _MAX_TERMS:
             raise _EndedError(Termination.UNSUPPORTED, "too large for MiniZinc")
         self.grid = Grid.of(instance)
         self.sizes = data.Sizes.of(instance, self.goal)
         self.horizon = data.horizon(instance, self.grid)
-        if start is not None:
-            self.record.offer_start(start)
-        if self.goal.objective != "traffic" and not self._minimise("makespan"):
-            return
-        if self.goal.objective != "makespan":
-            self._minimise("traffic")
+        if self.job.start is not None:
+            self.record.offer_start(self.job.start)
+        for measure in MINIMISED[self.goal.objective]:
+            if not self._minimise(measure):
+                return
 
-    def _minimise(self, objective: Objective) -> bool:
+    def _minimise(self, measure: Measure) -> bool:
         """Minimise the makespan or the traffic; return whether the optimum is proven."""
         content = data.write(
-            self.instance, self.grid, self.sizes, self.goal, self._most(objective), objective
+            self.instance, self.grid, self.sizes, self.goal, self._most(measure), measure
         )
         names = ("tf", self.instance.model.communication, self.instance.model.memory)
         command = ["minizinc", "--solver", self.solver, "-a", "--output-mode", "json"]
         command += [str(models() / f"{name}.mzn") for name in names]
-        for answer in _answers(command, content, self.budget.seconds - self.record.seconds):
+        for answer in _answers(command, content, self.job.budget.seconds - self.record.seconds):
             if answer == _UNSATISFIABLE:
                 self._no_schedule()
                 return False
@@ -174,27 +152,19 @@ class _Solve:
             found = _schedule(self.instance, self.grid, json.loads(answer))
             if broken := self.record.offer(found):
                 raise _EndedError(Termination.FAILED, f"MiniZinc's schedule is not valid: {broken}")
-        least = self._reached(objective)
-        assert least is not None
-        if objective == "makespan":
-            self.record.raise_bound(least)
-        else:
-            self.record.raise_traffic_bound(least)
+        self.record.raise_bound(self.record.values[measure], measure)
         return True
 
-    def _most(self, objective: Objective) -> tuple[int, int]:
+    def _most(self, measure: Measure) -> tuple[int, int]:
         """Return the limits of makespan and traffic, from the goal and the incumbent."""
         makespans = [self.goal.makespan, self.record.bound]
         traffics = [self.goal.traffic]
-        reached = makespans if objective == "makespan" else traffics
-        reached.append(self._reached(objective))
+        reached = makespans if measure == "makespan" else traffics
+        reached.append(self.record.values.get(measure))
         return (
             min([self.horizon, *(self.grid.floor(x) for x in makespans if x is not None)]),
             min([self.sizes.total, *(x // self.sizes.unit for x in traffics if x is not None)]),
         )
-
-    def _reached(self, objective: Objective) -> Fraction | None:
-        return self.record.makespan if objective == "makespan" else self.record.traffic
 
     def _no_schedule(self) -> None:
         if self.record.incumbent is not None:

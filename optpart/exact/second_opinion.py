@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optpart.errors import ContradictionError
 from optpart.exact.enumeration import enumerate_all
-from optpart.solution.goal import Goal
+from optpart.solution.goal import Goal, bound_of, exceeded
 from optpart.solution.result import Budget, Result, Status
 
 #: Larger instances would take enumeration longer than :data:`SECONDS`.
@@ -54,16 +54,9 @@ def _excludes(one: Result, other: Result) -> str:
     found = f"{other.method} has a schedule of makespan {other.makespan}, traffic {other.traffic}"
     if one.status is Status.INFEASIBLE:
         return f"{one.method} says INFEASIBLE, {found}"
-    if one.lower_bound is not None and one.lower_bound > other.makespan:
-        return f"{one.method} has lower bound {one.lower_bound}, {found}"
-    # Under a lexicographic objective the bound of the traffic is that of the shortest schedules.
-    shortest = one.objective == "traffic" or other.makespan == one.lower_bound
-    if shortest and one.traffic_bound is not None and one.traffic_bound > other.traffic:
-        return f"{one.method} has traffic bound {one.traffic_bound}, {found}"
-    least, load = one.bottleneck_bound, other.bottleneck
-    if least is not None and load is not None and least > load:
-        return (
-            f"{one.method} has bottleneck bound {least}, {other.method} has a schedule of "
-            f"bottleneck {load}"
-        )
-    return ""
+    excluded = exceeded(one.objective, one.bounds, other.values)
+    if excluded is None:
+        return ""
+    if excluded == "bottleneck":
+        found = f"{other.method} has a schedule of bottleneck {other.bottleneck}"
+    return f"{one.method} has {bound_of(excluded)} {one.bounds[excluded]}, {found}"

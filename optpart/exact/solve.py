@@ -17,22 +17,14 @@ from optpart.bounds.one_machine import sharpened
 from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.clock import limited
 from optpart.exact.amounts import Amounts, amounts
-from optpart.exact.block_starts import block_schedules
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.longest_path import Choices, longest_path
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
+from optpart.exact.messages import Incumbent
 from optpart.exact.model_data import channels
-from optpart.exact.process import (
-    SolverDiedError,
-    SolverLateError,
-    SolverTooLargeError,
-    borrowed,
-    expect,
-    prompt_grace,
-)
-from optpart.exact.pruning import NONE, Pruning
-from optpart.exact.retiming import prompt, schedules
+from optpart.exact.process import expect
+from optpart.exact.retiming import schedules
+from optpart.exact.run import SolverRun
 from optpart.exact.symmetry import (
     canonical,
     interchangeable_devices,
@@ -43,14 +35,13 @@ from optpart.exact.task import Asked, Known, Task
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid
-from optpart.limits import check_seed
 from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.gap import gap as relative_gap
-from optpart.solution.goal import Goal
-from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Starts, Status, Watch, no_starts
+from optpart.solution.job import Job, method
+from optpart.solution.pruning import Pruning
+from optpart.solution.result import Budget, Result, Starts, Status, Watch
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
@@ -63,9 +54,6 @@ _MAX_TERMS = 4_000_000
 
 #: Maximum seconds for finding which constraints make an instance infeasible.
 _EXPLAINING = 5.0
-
-#: Share of the time after which no further heuristic is tried for a start.
-_STARTING = 0.2
 
 #: Share of the time for tightening the windows, and again for bounds other than the load.
 _BEFORE = 0.03
@@ -97,15 +85,11 @@ WORKER = "optpart.exact.worker"
 Improve = Callable[[Instance, Budget, int, Schedule], Result]
 
 
+@method
 def solve(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
+    job: Job,
     watch: Watch | None = None,
-    goal: Goal | None = None,
-    without: frozenset[Pruning] = NONE,
+    *,
     starts: Starts | None = None,
     improve: Improve | None = None,
 ) -> Result:
@@ -113,13 +97,6 @@ def solve(
 
     Parameters
     ----------
-    start : Schedule, optional
-        The initial schedule.
-    goal : Goal, optional
-        By default, minimise the makespan.
-    without : frozenset of Pruning
-        Pruning rules to disable. Solving is slower, but the answer is the same if all rules are
-        correct.
     starts : callable, optional
         Generates further initial schedules.
     improve : callable, optional
@@ -128,15 +105,9 @@ def solve(
     Raises
     ------
     InputError
-        If the goal refers to something that the instance lacks, ``start`` contradicts the placement
-        or the order given by the goal, or the seed is out of range.
+        If the start contradicts the placement or the order given by the goal.
     """
-    check_seed(seed)
-    goal = goal or Goal()
-    goal.check(instance)
-    run = _Solve(instance, budget or Budget(), seed, watch, goal, without)
-    run.starts, run.improve = starts, improve
-    return run.run(start)
+    return _Solve(job, watch, starts, improve).run()
 
 
 class _Units(NamedTuple):
@@ -154,40 +125,26 @@ class _Span(NamedTuple):
     upper: int
 
 
-class _Solve:
-    """One run, from the first bound to the proof or the end of the budget."""
+class _Solve(SolverRun[Task]):
+    worker = WORKER
 
     def __init__(
-        self,
-        instance: Instance,
-        budget: Budget,
-        seed: int,
-        watch: Watch | None,
-        goal: Goal,
-        without: frozenset[Pruning] = NONE,
+        self, job: Job, watch: Watch | None, starts: Starts | None, improve: Improve | None
     ) -> None:
-        self.record = Record(instance, goal, watch, bound=Fraction(0))
-        self.given = instance
-        self.instance = instance
-        self.budget = budget
-        self.seed = seed
-        self.goal = goal
-        self.without = without
-        self.refused = ""
+        super().__init__(job, watch, starts)
+        self.improve = improve
         self.alike: list[list[int]] = []
         self.turn = np.zeros(0, dtype=np.int64)
         self.explains = True
-        self.starts: Starts | None = None
-        self.improve: Improve | None = None
         #: What the solver has found last, in exact time.
         self.latest: Schedule | None = None
 
-    def run(self, start: Schedule | None) -> Result:
+    def run(self) -> Result:
         """Start from heuristics and combinatorial bounds, then let the solver close the gap."""
-        infeasible = self.goal.contradiction(self.given)
+        infeasible = self.goal.contradiction(self.instance)
         with self.record.until_interrupted():
             if not infeasible:
-                self.instance = self.goal.narrowed(self.given)
+                self.instance = self.goal.narrowed(self.job.instance)
                 if Pruning.SYMMETRY not in self.without:
                     self.alike = interchangeable_devices(self.instance, self.goal)
                 self.turn = talkers_first(self.instance)
@@ -195,48 +152,19 @@ class _Solve:
             if not infeasible:
                 if not self._spent():
                     expect(WORKER)
-                with limited(math.inf if self.budget.deterministic is not None else self._left()):
-                    self._start(start)
+                with limited(math.inf if self.budget.deterministic is not None else self.left):
+                    self.start(hopeless=excess_of_terms(self.instance) != "")
+                    self._improve_start()
                 infeasible = self._search()
-        return self.record.result(
-            "cpsat", infeasible=infeasible, seed=self.seed, workers=self.budget.workers
-        )
-
-    # --- starts ----------------------------------------------------------------------------
-
-    def _start(self, start: Schedule | None) -> None:
-        if start is not None:
-            self.goal.require_kept(self.given, start)
-            self.record.offer_start(start)
-        starts = self.starts or no_starts
-        for schedule in starts(self.instance, self.seed, self.budget.memory):
-            self.record.offer_verified(schedule)
-            if self._late():
-                break
-        if self.goal.blocks:
-            for schedule in block_schedules(self.instance, self.goal):
-                self.record.offer(schedule)
-        self._improve_start()
-
-    def _late(self) -> bool:
-        """Return whether there is a start, and no time for another.
-
-        The solver cannot improve what is too large for it, so one start is enough then.
-        """
-        if self.record.incumbent is None or self.budget.deterministic is not None:
-            return False
-        spent = self.record.seconds > _STARTING * self.budget.seconds
-        return spent or model_terms(self.instance, self.instance.allowed) > _MAX_TERMS
+        return self.record.result("cpsat", infeasible=infeasible)
 
     def _improve_start(self) -> None:
         """Run local search first on large instances, where the solver finds little."""
         small = self.instance.vertices <= _PROVABLE
-        goal, limited = self.goal, self.budget.deterministic is None
-        if self.improve is None or small or self.record.incumbent is None or not limited:
+        goal, timed = self.goal, self.budget.deterministic is None
+        if self.improve is None or small or self.record.incumbent is None or not timed:
             return
-        if self._spent():
-            return
-        if Pruning.BOUNDS in self.without:
+        if self._spent() or Pruning.BOUNDS in self.without:
             return
         if goal.objective != "makespan" or goal.order or goal.traffic is not None or goal.decides:
             return  # for a decision problem, the incumbent is the answer
@@ -244,9 +172,8 @@ class _Solve:
             return
         if refusal(self.instance, self.budget):
             return  # the solver cannot go on from there
-        seconds = min(_SEARCHING * self.budget.seconds, self._left())
-        budget = replace(self.budget, seconds=seconds)
-        found = self.improve(self.instance, budget, self.seed, self.record.incumbent)
+        budget = replace(self.budget, seconds=min(_SEARCHING * self.budget.seconds, self.left))
+        found = self.improve(self.instance, budget, self.job.seed, self.record.incumbent)
         if found.lower_bound is not None:
             self.record.raise_bound(found.lower_bound)
         if found.schedule is not None:
@@ -262,15 +189,15 @@ class _Solve:
             return self._least_traffic(self.goal.makespan)
         if self.goal.objective == "bottleneck":
             infeasible = self._least_bottleneck(self.goal.makespan)
-            self._shorten()
+            self.shorten()
             return infeasible
         infeasible = self._least_makespan()
-        if self.goal.objective == "lexicographic" and self.record.makespan == self.record.bound:
+        if self.goal.objective == "lexicographic" and self.record.closed("makespan"):
             self._least_traffic(self.record.makespan)
         return infeasible
 
     def _least_makespan(self) -> str:
-        while not self._decided():
+        while not self.reached:
             grid = Grid.of(self.instance, self._limit(), _TICKS)
             infeasible = self._least_makespan_on(grid)
             rounded = self.record.termination is Termination.ROUNDING and not self.refused
@@ -308,7 +235,7 @@ class _Solve:
                 return self._why()
             if best is not None and status == "INFEASIBLE":
                 self.record.raise_bound(best)
-            if status == "INFEASIBLE" or self._decided():
+            if status == "INFEASIBLE" or self.reached:
                 return ""
             choices = self.latest and longest_path(self.instance, self.latest)
             if choices is None or choices in excluded:
@@ -317,10 +244,6 @@ class _Solve:
         if self.record.termination is Termination.COMPLETED:
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
-
-    def _decided(self) -> bool:
-        """Return whether any schedule will do, and there is one."""
-        return self.goal.decides and self.record.incumbent is not None
 
     def _closable(self) -> bool:
         """Return whether the longest path of a schedule explains its makespan."""
@@ -344,17 +267,17 @@ class _Solve:
         limit = self._limit()
         span = self._span(grid, limit)
         if span is None:
-            return self._excluded_by_bounds()
+            return self.excluded_by_bounds()
         if self._too_large(span):
             return ""
         for bound in self._further_bounds():
             self.record.pulse()
-            if self._left() <= 0 and self.budget.deterministic is None:
+            if self._spent():
                 break
-            if self.record.bound != self.record.makespan:
+            if not self.record.closed("makespan"):
                 value = bound.compute(self.instance, seconds=self._share(), makespan=limit)
                 self.record.raise_bound(value or Fraction(0))
-        if self.record.bound == self.record.makespan:
+        if self.record.closed("makespan"):
             return ""
         asked: Asked = "decision" if self.goal.decides else "makespan"
         lower = max(span.lower, grid.floor(self.record.bound or Fraction(0)))
@@ -363,24 +286,23 @@ class _Solve:
     def _least_traffic(self, limit: Fraction | None) -> str:
         """Minimise the traffic among schedules within a makespan limit."""
         self.record.go_on()
-        self.record.raise_traffic_bound(Fraction(0))
-        if self.record.traffic == self.record.traffic_bound:
+        self.record.raise_bound(Fraction(0), "traffic")
+        if self.record.closed("traffic"):
             return ""
         grid = Grid.of(self.instance, limit, _TICKS)
         span = self._span(grid, limit)
-        return self._excluded_by_bounds() if span is None else self._solve_on(grid, span, "traffic")
+        return self.excluded_by_bounds() if span is None else self._solve_on(grid, span, "traffic")
 
     def _least_bottleneck(self, limit: Fraction | None) -> str:
         """Minimise the bottleneck among schedules within a makespan limit."""
         grid = self._grid_of_loads()
         span = self._span(grid, limit)
         if span is None:
-            return self._excluded_by_bounds()
+            return self.excluded_by_bounds()
         if Pruning.BOUNDS not in self.without:
-            self.record.raise_bottleneck_bound(
-                grid.time(load_ticks(self.instance, grid, no_windows(self.instance)))
-            )
-        if self._closed("bottleneck"):
+            least = load_ticks(self.instance, grid, no_windows(self.instance))
+            self.record.raise_bound(grid.time(least), "bottleneck")
+        if self.record.closed("bottleneck"):
             return ""
         return self._solve_on(grid, span, "bottleneck")
 
@@ -401,7 +323,7 @@ class _Solve:
 
     def _grid_of_loads(self) -> Grid:
         """Return a grid on which all loads times the channels of a port are moderate numbers."""
-        longest = self.record.bottleneck
+        longest = self.record.values.get("bottleneck")
         if longest is None or self._timed("bottleneck"):
             grid = Grid.of(self.instance)
             longest = grid.time(horizon(self.instance, grid))
@@ -410,17 +332,11 @@ class _Solve:
     def _loads(self, grid: Grid) -> tuple[int, int]:
         """Return the bounds between which the bottleneck is, in ticks divided by the channels."""
         share = channels(self.instance)
-        least = grid.floor(share * (self.record.bottleneck_bound or Fraction(0)))
-        most = self.record.bottleneck
+        least = grid.floor(share * self.record.bounds.get("bottleneck", Fraction(0)))
+        most = self.record.values.get("bottleneck")
         if most is None or Pruning.INCUMBENT in self.without:
             return least, share * horizon(self.instance, grid)
         return least, grid.floor(share * most)
-
-    def _shorten(self) -> None:
-        """Shorten the schedule of the best placement, whose bottleneck does not depend on it."""
-        found = self.record.incumbent
-        if found is not None and not self.goal.order:
-            self.record.offer(prompt(self.instance, found.placement))
 
     def _longest(self, grid: Grid) -> int:
         """Return an upper bound, in ticks, on the optimal makespan."""
@@ -462,15 +378,11 @@ class _Solve:
         if self.budget.deterministic is not None:
             return math.inf
         part = _BEFORE if self.instance.vertices <= _PROVABLE else _BEFORE_LARGE
-        return min(part * self.budget.seconds, self._left())
+        return min(part * self.budget.seconds, self.left)
 
     def _spent(self) -> bool:
         """Return whether there is a limit of seconds, and it is spent."""
-        return self.budget.deterministic is None and self._left() <= 0.0
-
-    def _left(self) -> float:
-        """Return the seconds that are left."""
-        return max(0.0, self.budget.seconds - self.record.seconds)
+        return self.budget.deterministic is None and self.left <= 0.0
 
     def _further_bounds(self) -> list[Bound]:
         """Return the further bounds to compute; on large instances, the solver proves little."""
@@ -481,11 +393,6 @@ class _Solve:
             return [bound for bound in further if bound.cost != "anytime"]
         return further
 
-    def _excluded_by_bounds(self) -> str:
-        if self.record.incumbent is not None:
-            raise AssertionError("bounds exclude a verified schedule; please report this")
-        return excluded(self.given, "bounds", self.goal.given)
-
     def _solve_on(self, grid: Grid, span: _Span, asked: Asked) -> str:
         if self._too_large(span):
             return ""
@@ -494,21 +401,14 @@ class _Solve:
             if self.record.incumbent is not None:
                 raise AssertionError("the solver excludes a verified schedule; please report this")
             return self._why()
-        if self.record.termination is Termination.COMPLETED and not self._closed(asked):
+        closed = self.reached if asked == "decision" else self.record.closed(asked)
+        if self.record.termination is Termination.COMPLETED and not closed:
             self.record.end(Termination.ROUNDING, self.refused or "closed except for rounding")
         return ""
 
     def _ask(self, grid: Grid, span: _Span, asked: Asked, **changes: Any) -> str:
         """Run the solver for the remaining time; return its status, or "" if none remains."""
-        left = self.budget.seconds - self.record.seconds
-        if left <= 0:
-            self.record.end(Termination.TIME_LIMIT, "time limit")
-            return ""
-        units = _traffic_units(self.instance)
-        task = replace(self._task(grid, span, asked, units), **changes)
-        budget = self.budget
-        limits = Limits(left, budget.workers, self.seed, budget.deterministic, budget.memory)
-        return self._listen(task, limits, units)
+        return self.ask(replace(self._task(grid, span, asked), **changes))
 
     def _too_large(self, span: _Span) -> bool:
         """Return whether the model would be too large, before anything is done for it."""
@@ -519,33 +419,25 @@ class _Solve:
 
     def _why(self) -> str:
         """Return the reason for infeasibility, the smallest conflict found in the time left."""
-        goal, left = self.goal, self.budget.seconds - self.record.seconds
+        goal = self.goal
         if goal.makespan is None and goal.traffic is None and not goal.order:
-            reason = conflict(self.instance, min(left, _EXPLAINING))
+            reason = conflict(
+                self.instance, min(self.budget.seconds - self.record.seconds, _EXPLAINING)
+            )
             if not reason and self.explains and not goal.blocks:
                 reason = memory_conflict(self.instance, self._infeasible)
             if reason:
                 return f"{reason} (given {goal.given})" if goal.given else reason
-        return excluded(self.given, "search", goal.given)
+        return excluded(self.job.instance, "search", goal.given)
 
     def _infeasible(self, other: Instance) -> bool:
         left = min(self.budget.seconds - self.record.seconds, _EXPLAINING)
         if left <= 0:
             return False
-        run = _Solve(other, replace(self.budget, seconds=left), self.seed, None, Goal())
-        run.explains, run.starts = False, self.starts
-        return run.run(None).status is Status.INFEASIBLE
-
-    def _closed(self, asked: Asked) -> bool:
-        match asked:
-            case "makespan":
-                return self.record.makespan == self.record.bound
-            case "traffic":
-                return self.record.traffic == self.record.traffic_bound
-            case "bottleneck":
-                return self.record.bottleneck == self.record.bottleneck_bound
-            case "decision":
-                return self.record.incumbent is not None
+        job = Job(other, budget=replace(self.budget, seconds=left), seed=self.job.seed)
+        run = _Solve(job, None, self.starts, None)
+        run.explains = False
+        return run.run().status is Status.INFEASIBLE
 
     def _timed(self, asked: Asked) -> bool:
         """Return whether times matter for the question, not only the placement."""
@@ -558,8 +450,9 @@ class _Solve:
             or (asked == "traffic" and memory in ("edges", "refcount"))
         )
 
-    def _task(self, grid: Grid, span: _Span, asked: Asked, units: _Units) -> Task:
+    def _task(self, grid: Grid, span: _Span, asked: Asked) -> Task:
         instance, goal, window = self.instance, self.goal, span.window
+        units = _traffic_units(instance)
         memory = self._memory(span.upper)
         return Task(
             instance=instance,
@@ -615,45 +508,10 @@ class _Solve:
         nothing = np.zeros(self.instance.graph.tensors, dtype=np.int64)
         return Amounts(nothing, need, np.where(capacity < UNLIMITED, capacity, -1))
 
-    def _listen(self, task: Task, limits: Limits, units: _Units) -> str:
-        status = ""
-        try:
-            with borrowed(WORKER) as solver:
-                for message in solver.solve(task, limits, prompt_grace(limits)):
-                    status = self._hear(message, task, units) or status
-        except SolverLateError:  # what it had found and proven before has been heard
-            self.record.end(Termination.TIME_LIMIT, "time limit")
-        except SolverTooLargeError as error:
-            self.record.end(Termination.MEMORY_LIMIT, str(error))
-        except SolverDiedError as error:
-            self.record.end(Termination.FAILED, str(error))
-        return status
-
-    def _hear(
-        self, message: Incumbent | LowerBound | Waiting | Done, task: Task, units: _Units
-    ) -> str:
-        """Process one message of the solver; return its status if it is the last one."""
-        match message:
-            case Waiting():
-                self.record.pulse()
-            case Incumbent():
-                self._take(message, task.grid)
-            case LowerBound():
-                self._raise_to(message.value, task, units)
-            case Done():
-                if message.value is not None:
-                    self._raise_to(message.value, task, units)
-                if message.status in ("FEASIBLE", "UNKNOWN"):
-                    self.record.end(Termination.TIME_LIMIT, "time limit")
-                elif message.status not in ("OPTIMAL", "INFEASIBLE"):
-                    self.record.end(Termination.FAILED, f"the solver answered {message.status}")
-                return message.status
-        return ""
-
-    def _take(self, found: Incumbent, grid: Grid) -> None:
+    def take(self, found: Incumbent, task: Task) -> None:
         """Record the first valid schedule that a solution gives."""
         refused, most = "", self.goal.makespan
-        for schedule in schedules(self.instance, found, grid):
+        for schedule in schedules(self.instance, found, task.grid):
             broken = self.record.offer(schedule)
             if not broken or (most is not None and schedule.makespan(self.instance) > most):
                 self.latest = schedule  # whose longest path says why it is not shorter
@@ -662,14 +520,15 @@ class _Solve:
         # Memory amounts or times were rounded to the solver's integers.
         self.refused = f"rounding admitted an invalid schedule: {refused}"
 
-    def _raise_to(self, value: int, task: Task, units: _Units) -> None:
+    def raise_to(self, value: int, task: Task) -> None:
+        """Record a bound of the solver, in its integer units."""
         match task.asked:
             case "makespan":
                 self.record.raise_bound(task.grid.time(value))
             case "traffic":
-                self.record.raise_traffic_bound(value * units.unit)
+                self.record.raise_bound(value * _traffic_units(self.instance).unit, "traffic")
             case "bottleneck":
-                self.record.raise_bottleneck_bound(task.grid.time(value) / task.channels)
+                self.record.raise_bound(task.grid.time(value) / task.channels, "bottleneck")
             case "decision":
                 pass
 

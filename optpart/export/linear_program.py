@@ -17,7 +17,7 @@ from optpart.bounds.windows import windows
 from optpart.children.worker import Worker, WorkerDiedError
 from optpart.errors import FailureError, InputError, UnsupportedError
 from optpart.exact.milp import HORIZON, check_scope, pairs_to_order
-from optpart.exact.milp_job import Job
+from optpart.exact.milp_task import MilpTask
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.files import Kind, begins, write_text
 from optpart.kernels.compiled import UNLIMITED, whole_memory
@@ -88,7 +88,7 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
     if (need != whole_memory(instance, relax=False)[0]).any():
         problem = "its memory needs have no common unit of which they are moderate multiples"
         raise UnsupportedError(instance.name, problem, "round them")
-    job = Job(
+    job = MilpTask(
         instance=instance,
         grid=grid,
         head=window.head,
@@ -117,7 +117,7 @@ def program(instance: Instance, form: Literal["lp", "mps"]) -> tuple[str, list[s
     return _text(job, form, remarks), remarks
 
 
-def _text(job: Job, form: str, remarks: list[str]) -> str:
+def _text(job: MilpTask, form: str, remarks: list[str]) -> str:
     # PuLP loads HiGHS, which cannot share a process with OR-Tools.
     worker = Worker(_WRITER)
     try:

@@ -8,8 +8,8 @@ from typing import Any
 
 from optpart.children.caller import Caller
 from optpart.children.scratch import Scratch
-from optpart.exact.milp_job import Job
 from optpart.exact.milp_model import MilpModel
+from optpart.exact.milp_task import MilpTask
 from optpart.languages import to_comment, to_label
 from optpart.problem.instance import Instance
 
@@ -23,7 +23,7 @@ def main() -> None:
     caller.send(_text(*caller.receive()))
 
 
-def _text(job: Job, form: str, remarks: Sequence[str]) -> str:
+def _text(job: MilpTask, form: str, remarks: Sequence[str]) -> str:
     model = _Named(job)
     model.rename()
     with Scratch() as scratch:

@@ -18,6 +18,7 @@ from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, non_negative, rational
 from optpart.solution.claim import Claim
+from optpart.solution.goal import BOUND_KEYS
 from optpart.solution.names import device_list
 from optpart.solution.result import Result, Status
 from optpart.solution.schedule import Schedule, Transfers
@@ -26,18 +27,14 @@ from optpart.solution.termination import Termination
 FORMAT = "optpart-result/1"
 KIND = Kind("a result", of_format(FORMAT))
 
-_CLAIMS = (
-    "makespan", "lower_bound", "traffic", "traffic_bound", "bottleneck", "bottleneck_bound",
-)  # fmt: skip
+_CLAIMS = (*BOUND_KEYS, *BOUND_KEYS.values())
 _TEXTS = ("$schema", "instance", "method", "schedule_by", "bound_by", "reason", "given")
 _TOP = {
     *_TEXTS, *_CLAIMS,
     "format", "instance_sha256", "status", "objective", "gap", "seconds", "seed", "workers",
     "versions", "schedule", "termination", "trace", "contiguous", "device_order", "claimed",
 }  # fmt: skip
-_CLAIMED = {
-    "by", "lower_bound", "traffic_bound", "bottleneck_bound", "infeasible", "method", "code",
-}  # fmt: skip
+_CLAIMED = {*BOUND_KEYS.values(), "by", "infeasible", "method", "code"}
 _SCHEDULE = {"placement", "start", "transfers"}
 _TRANSFER = {"tensor", "to", "start", "end"}
 
@@ -217,14 +214,14 @@ def claim(document: Mapping[str, Any]) -> Claim | None:
         return None
     fields = keys(document["claimed"], _CLAIMED, "claimed")
 
-    def bound(key: str) -> Fraction | None:
-        return non_negative(fields[key], f"claimed.{key}") if key in fields else None
-
+    bounds = {
+        measure: non_negative(fields[key], f"claimed.{key}")
+        for measure, key in BOUND_KEYS.items()
+        if key in fields
+    }
     return Claim(
         text(fields.get("by"), "claimed.by"),
-        bound("lower_bound"),
-        bound("traffic_bound"),
-        bound("bottleneck_bound"),
+        bounds,
         fields.get("infeasible") is True,
         text(fields.get("method", ""), "claimed.method"),
         text(fields.get("code", ""), "claimed.code"),

@@ -100,12 +100,15 @@ class BoundsFile:
             return []
         return [
             Claim(
-                str(self.path), kept.bound.value, infeasible=kept.bound.value is None,
-                method=name, code=kept.code,
+                str(self.path),
+                {} if kept.bound.value is None else {"makespan": kept.bound.value},
+                infeasible=kept.bound.value is None,
+                method=name,
+                code=kept.code,
             )
             for name, kept in self.kept.items()
             if best is None or kept.bound.value is None or kept.bound.value > (best.value or 0)
-        ]  # fmt: skip
+        ]
 
     @property
     def can_go_on(self) -> list[str]:

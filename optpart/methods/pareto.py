@@ -9,33 +9,19 @@ from optpart import clock
 from optpart.exact.second_opinion import confirmed
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Result, Status, Watch
+from optpart.solution.job import Job
+from optpart.solution.result import Result, Status, Watch
 from optpart.solution.termination import Termination
 
-_ALL = Goal()
 
-
-def pareto(
-    instance: Instance,
-    budget: Budget | None = None,
-    *,
-    seed: int = 0,
-    watch: Watch | None = None,
-    goal: Goal = _ALL,
-) -> list[Result]:
+def pareto(job: Job, watch: Watch | None = None) -> list[Result]:
     """Return the Pareto front of makespan and traffic, by increasing makespan.
 
     This is the ε-constraint method. Each point is a shortest schedule among those with less
     traffic than the point before it and, among the shortest, one of least traffic; the front ends
-    where there is no such schedule.
-
-    Parameters
-    ----------
-    budget : Budget, optional
-        The seconds are for the whole front, the deterministic time is for each solve.
-    goal : Goal
-        What is given, and the limits that hold on the whole front; its objective is ignored.
+    where there is no such schedule. The seconds of the budget are for the whole front, the
+    deterministic time is for each solve; what the goal gives holds on the whole front, and its
+    objective is ignored.
 
     Returns
     -------
@@ -50,13 +36,13 @@ def pareto(
     ContradictionError
         If enumeration contradicts a point of a small instance.
     """
-    budget = budget or Budget()
-    deadline = clock.now() + budget.seconds
+    deadline = clock.now() + job.budget.seconds
     front: list[Result] = []
-    goal = replace(goal, objective="lexicographic")
+    goal = replace(job.goal, objective="lexicographic")
     while True:
-        left = replace(budget, seconds=max(0.0, deadline - clock.now()))
-        result = confirmed(cpsat(instance, budget=left, seed=seed, watch=watch, goal=goal), goal)
+        left = replace(job.budget, seconds=max(0.0, deadline - clock.now()))
+        asked = replace(job, goal=goal, budget=left)
+        result = confirmed(cpsat(asked, watch), goal)
         if result.status is Status.INFEASIBLE and front:
             return front
         front.append(result)
@@ -64,7 +50,7 @@ def pareto(
             return front
         if result.termination is Termination.INTERRUPTED:
             return front
-        goal = replace(goal, traffic=result.traffic - _least_difference(instance))
+        goal = replace(goal, traffic=result.traffic - _least_difference(job.instance))
 
 
 def _least_difference(instance: Instance) -> Fraction:

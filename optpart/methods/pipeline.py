@@ -3,44 +3,32 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
 from optpart.errors import UnsupportedError
-from optpart.limits import check_seed
-from optpart.pipeline.path import Measure
+from optpart.pipeline.path import Measure as Minimised
 from optpart.pipeline.problem import limits
 from optpart.pipeline.solve import best_contiguous, require_path
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.goal import Goal, Measure
+from optpart.solution.job import Job, method
+from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, crossings, retime
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 
 
-def pipeline(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal = Goal(),  # noqa: B008
-) -> Result:
+@method
+def pipeline(job: Job, watch: Watch | None = None) -> Result:
     """Find the least bottleneck, or for a chain the least makespan, of contiguous blocks.
 
-    Parameters
-    ----------
-    budget : Budget, optional
-        Only the seconds have an effect; what would take more than some seconds is refused anyway.
-    seed : int
-        Has no effect: the programme is deterministic.
-    start : Schedule, optional
-        Kept if it is better, which it is at most where optimality is not proven.
+    The programme is deterministic, and of the budget only the seconds have an effect. A start is
+    kept if it is better, which it is at most where optimality is not proven.
 
     Returns
     -------
@@ -53,45 +41,37 @@ def pipeline(
     UnsupportedError
         If the goal or the instance is not in scope, or has too many downsets.
     """
-    check_seed(seed)
+    instance, goal = job.instance, job.goal
     check_scope(instance, goal)
     begin = clock.now()
+    conclusion = partial(conclude, instance, "pipeline", seed=job.seed, goal=goal)
     reason = contradiction(instance) or goal.contradiction(instance)
     if reason:
-        return conclude(instance, "pipeline", None, infeasible=reason, seed=seed, goal=goal)
-    if start is not None:
-        goal.require_kept(instance, start)
+        return conclusion(None, infeasible=reason)
+    start = job.require_kept_start()
     narrowed = goal.narrowed(instance)
-    measure: Measure = "bottleneck" if goal.objective == "bottleneck" else "makespan"
-    deadline = begin + (budget or Budget()).seconds
-    found = best_contiguous(narrowed, measure, goal.device_order, deadline)
+    measure: Minimised = "bottleneck" if goal.objective == "bottleneck" else "makespan"
+    found = best_contiguous(narrowed, measure, goal.device_order, begin + job.budget.seconds)
     seconds = clock.now() - begin
     if found.infeasible:
         why = excluded(narrowed, "pipeline", goal.given)
-        return conclude(
-            instance, "pipeline", None, infeasible=why, seconds=seconds, seed=seed, goal=goal
-        )
+        return conclusion(None, infeasible=why, seconds=seconds)
+    bounds: dict[Measure, Fraction] = {} if found.bound is None else {measure: found.bound}
     schedule = None if found.placement is None else _scheduled(instance, found.placement)
     results = [
-        conclude(
-            instance,
-            "pipeline",
+        conclusion(
             each,
-            bound=found.bound if measure == "makespan" else None,
-            bottleneck_bound=found.bound if measure == "bottleneck" else None,
+            bound=bounds,
             termination=Termination.TIME_LIMIT if found.time_up else Termination.COMPLETED,
             reason="time limit" if found.time_up else found.reason,
             seconds=seconds,
-            seed=seed,
-            goal=goal,
         )
         for each in (schedule, start)
         if each is None or (not verify(instance, each, most=1) and not goal.broken(instance, each))
     ]
     best = min(results, key=lambda result: _value(result, measure))
     if watch is not None:
-        value = best.bottleneck if measure == "bottleneck" else best.makespan
-        watch(Progress(seconds, value, found.bound))
+        watch(Progress(seconds, best.values.get(measure), found.bound))
     return best
 
 
@@ -116,11 +96,10 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     limits(instance)
     if goal.objective == "makespan":
         require_path(instance)
-    goal.check(instance)
 
 
 def _value(result: Result, measure: Measure) -> tuple[bool, Fraction]:
-    value = result.bottleneck if measure == "bottleneck" else result.makespan
+    value = result.values.get(measure)
     return value is None, value or Fraction(0)
 
 

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 from optpart import clock
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, PluginError
-from optpart.limits import check_seed
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
     from optpart.solution.goal import Goal
-    from optpart.solution.result import Budget, Method, Result, Watch
-    from optpart.solution.schedule import Schedule
+    from optpart.solution.job import Job, Method
+    from optpart.solution.result import Result, Watch
     from optpart.strategies.simulator import Scheduler
 
 
@@ -657,6 +656,26 @@ def get(name: str) -> Method:
     raise ArgumentError("method", f"no method {shown(name)}", remedy)
 
 
+def run(name: str, job: Job, watch: Watch | None = None, **options: Any) -> Result:
+    """Run a method on a job; ``options`` are arguments of its own.
+
+    A registered method is called with the instance and the rest of the job by keyword, the goal
+    only where it is not the least makespan.
+    """
+    from optpart.solution.goal import Goal
+
+    solve: Callable[..., Result] = get(name)
+    if not is_own(name) or split(name) is not None:
+        return solve(job, watch, **options)
+    if job.goal != Goal():
+        options["goal"] = job.goal
+    if job.without:
+        options["without"] = job.without
+    return solve(
+        job.instance, budget=job.budget, seed=job.seed, start=job.start, watch=watch, **options
+    )
+
+
 def check(name: str) -> None:
     """Raise the :class:`InputError` of :func:`get` if the name is unknown.
 
@@ -873,15 +892,10 @@ def _scheduler_of(name: str) -> Scheduler:
 @cache
 def _pair(name: str, partition: str, scheduler: str) -> Method:
     """Combine a partitioning and a scheduling strategy into a method."""
+    from optpart.solution.job import method
 
-    def run(
-        instance: Instance,
-        *,
-        budget: Budget | None = None,
-        seed: int = 0,
-        start: Schedule | None = None,
-        watch: Watch | None = None,
-    ) -> Result:
+    @method
+    def run(job: Job, watch: Watch | None = None) -> Result:
         import numpy as np
 
         from optpart.clock import OutOfTimeError, limited
@@ -891,14 +905,14 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
         from optpart.strategies.base import NoPlacementError
         from optpart.strategies.simulator import simulate
 
-        check_seed(seed)
+        instance, seed = job.instance, job.seed
         begin = clock.now()
         schedule, reason, ended = None, "", Termination.COMPLETED
-        untimed = budget is None or budget.deterministic is not None
+        allowed = math.inf if job.budget.deterministic is not None else job.budget.seconds
         try:
             place, order = partitioner(partition), scheduler and _scheduler_of(scheduler)
             begin = clock.now()  # what is loaded once is not the method's time
-            with limited(math.inf if budget is None or untimed else budget.seconds) as limit:
+            with limited(allowed) as limit:
                 found = place(instance, np.random.default_rng(seed))
             if limit.reached:
                 reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from optpart.children.crew import HERE, Crew
 from optpart.methods import registry
+from optpart.methods.starts import UNTIMED
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import StateFile
 from optpart.search.search import run_search
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Result, Watch
+from optpart.search.searcher import Manner
+from optpart.solution.job import Job, method
+from optpart.solution.result import Result, Watch
 from optpart.solution.schedule import Schedule
 
 #: Starts in addition to those of every solver.
@@ -21,14 +23,11 @@ _STARTS = ("etf", "peft", "critical-path-paper+pct", "batch-split+pct", "mite+pc
 _ALL_PAIRS = 2000
 
 
+@method
 def search(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
+    job: Job,
     watch: Watch | None = None,
-    goal: Goal | None = None,
+    *,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     crew: Crew = HERE,
@@ -38,12 +37,10 @@ def search(
     Supports every communication model, memory model and objective, and goals with a given
     placement. Each worker beyond the first is a process; they share what they find, and the first
     of them begins with a bound. ``budget.deterministic`` counts thousands of moves; with one worker
-    the schedule is then the same in every run.
+    the schedule is then the same in every run. A start that is not valid is repaired.
 
     Parameters
     ----------
-    start : Schedule, optional
-        A start in addition to the heuristics; repaired if it is not valid.
     checkpoint : path or StateFile, optional
         Where to write the state, at most every ten seconds and at the end. If that fails, the
         search continues, and the reason of its result says that the state was not kept.
@@ -59,29 +56,14 @@ def search(
     InputError
         If the goal is not supported, or the checkpoint belongs to another instance.
     """
-    return run_search(
-        "search",
-        instance,
-        starts=heuristic_starts,
-        budget=budget,
-        seed=seed,
-        start=start,
-        watch=watch,
-        goal=goal,
-        checkpoint=_of_running_code(checkpoint, "search"),
-        resume=resume,
-        crew=crew,
-    )
+    return _search("search", job, watch, checkpoint, resume, crew)
 
 
+@method
 def hybrid(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
+    job: Job,
     watch: Watch | None = None,
-    goal: Goal | None = None,
+    *,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
     crew: Crew = HERE,
@@ -90,29 +72,26 @@ def hybrid(
 
     See :func:`search` for parameters and errors.
     """
-    return run_search(
-        "hybrid",
-        instance,
-        starts=heuristic_starts,
-        budget=budget,
-        seed=seed,
-        start=start,
-        watch=watch,
-        goal=goal,
-        checkpoint=_of_running_code(checkpoint, "hybrid"),
-        resume=resume,
-        crew=crew,
-    )
+    return _search("hybrid", job, watch, checkpoint, resume, crew)
 
 
-def _of_running_code(checkpoint: str | Path | StateFile | None, name: str) -> StateFile | None:
+def _search(
+    manner: Manner,
+    job: Job,
+    watch: Watch | None,
+    checkpoint: str | Path | StateFile | None,
+    resume: bool,
+    crew: Crew,
+) -> Result:
     from optpart.methods.fingerprint import fingerprint  # reads all sources
 
-    if checkpoint is None:
-        return None
-    state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
-    state.code = fingerprint(name)
-    return state
+    state = None
+    if checkpoint is not None:
+        state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
+        state.code = fingerprint(manner)
+    return run_search(
+        manner, job, watch, starts=heuristic_starts, checkpoint=state, resume=resume, crew=crew
+    )
 
 
 def heuristic_starts(
@@ -124,4 +103,4 @@ def heuristic_starts(
         installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]
     for name in dict.fromkeys(names):
-        yield registry.get(name)(instance, seed=seed).schedule
+        yield registry.run(name, Job(instance, budget=UNTIMED, seed=seed)).schedule

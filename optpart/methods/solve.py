@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,7 +14,6 @@ from optpart.bounds.best import BRIEF, SECONDS, best_bound
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
-from optpart.exact.pruning import ALL
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.all import expect
 from optpart.limits import MOST_WORKERS, available_processors
@@ -31,10 +29,11 @@ from optpart.search.checkpoint import StateFile, check_new
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
 from optpart.solution.goal import Goal, Objective
+from optpart.solution.job import Job
 from optpart.solution.names import NamedOrder, NamedPlacement, given_device_order
+from optpart.solution.pruning import ALL
 from optpart.solution.result import (
     Budget,
-    Method,
     Result,
     Status,
     Watch,
@@ -63,12 +62,12 @@ class Question:
 
     Attributes
     ----------
-    run : Method
-        The method with its goal and checkpoint bound.
-    goal : Goal or None
-        ``None`` means minimising the makespan without restrictions.
-    start : Schedule or None
-        The initial schedule, which is valid unless the method repairs it.
+    job : Job
+        Its start is valid unless the method repairs it.
+    method : str
+        The name of the method.
+    options : mapping
+        Arguments of the method: where it keeps its state.
     forced : bool
         Whether the placement is fixed to the only one that the instance allows.
     cluster : str or None
@@ -78,16 +77,17 @@ class Question:
         Whether to use all workers of that cluster instead of as many as the budget has.
     """
 
-    instance: Instance
+    job: Job
     method: str
-    run: Method
-    budget: Budget
-    seed: int
-    goal: Goal | None
-    start: Schedule | None
-    forced: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+    forced: bool = False
     cluster: str | None = None
     everybody: bool = False
+
+    @property
+    def goal(self) -> Goal | None:
+        """The goal of the job; ``None`` if it is the least makespan, with nothing given."""
+        return None if self.job.goal == Goal() else self.job.goal
 
     def answer(self, watch: Watch | None = None, begin: float | None = None) -> Result:
         """Run the method, add a lower bound, and check proofs about small instances.
@@ -104,20 +104,20 @@ class Question:
         """
         expect()
         asked = clock.now() if begin is None else begin
-        end = asked + self.budget.seconds - _ending(self.instance)
+        end = asked + self.job.budget.seconds - _ending(self.job.instance)
         if self.cluster is not None:
             result, asked = self._spread(watch)
-            end = asked + self.budget.seconds
+            end = asked + self.job.budget.seconds
         elif registry.is_own(self.method):
             result = self._own(watch, end)
         else:
             result = self._run(watch, end)
         result = bounded(result, min(SECONDS, max(0.0, end - clock.now())))
-        return confirmed(result, self.goal)
+        return confirmed(result, self.job.goal)
 
     def _run(self, watch: Watch | None, end: float) -> Result:
-        budget = replace(self.budget, seconds=max(0.0, end - clock.now()))
-        return self.run(self.instance, budget=budget, seed=self.seed, start=self.start, watch=watch)
+        budget = replace(self.job.budget, seconds=max(0.0, end - clock.now()))
+        return registry.run(self.method, replace(self.job, budget=budget), watch, **self.options)
 
     def _spread(self, watch: Watch | None) -> tuple[Result, float]:
         """Run the method on a cluster; return also when it began, which connecting delays."""
@@ -126,23 +126,17 @@ class Question:
 
         assert self.cluster is not None
         codes = {self.method: fingerprint(self.method)}
-        most = self.budget.workers - 1
+        budget = self.job.budget
+        most = budget.workers - 1
         processes = available_processors() if self.everybody else most
         with connected(self.cluster, max(1, processes), codes) as cluster:
             cluster.take(MOST_WORKERS - 1 if self.everybody else most)
             remarks = [f"not used: {refused}" for refused in cluster.refused]
-            if not self.everybody and cluster.workers < self.budget.workers:
-                remarks.append(f"used {cluster.workers} of {self.budget.workers} workers")
-            run: Any = self.run
+            if not self.everybody and cluster.workers < budget.workers:
+                remarks.append(f"used {cluster.workers} of {budget.workers} workers")
             begin = clock.now()
-            result: Result = run(
-                self.instance,
-                budget=replace(self.budget, workers=cluster.workers),
-                seed=self.seed,
-                start=self.start,
-                watch=watch,
-                crew=cluster,
-            )
+            job = replace(self.job, budget=replace(budget, workers=cluster.workers))
+            result = registry.run(self.method, job, watch, crew=cluster, **self.options)
         reason = "; ".join(part for part in (result.reason, *remarks) if part)
         return replace(result, reason=reason), begin
 
@@ -157,15 +151,15 @@ class Question:
             raise PluginError(
                 self.method, f"failed ({described(error)})", "fix the method"
             ) from error
-        result = audited(claimed, self.instance, self.method, self.seed, self.goal)
+        job = self.job
+        result = audited(claimed, job.instance, self.method, job.seed, self.goal)
         if result.refused:
             raise PluginError(self.method, result.reason, "fix the method")
         return result if result.seconds else replace(result, seconds=clock.now() - begin)
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
-        goal = self.goal or Goal()
-        return pareto(self.instance, self.budget, seed=self.seed, goal=goal, watch=watch)
+        return pareto(self.job, watch)
 
     def check_audit(self) -> None:
         """Raise :class:`InputError` if the method cannot solve without pruning."""
@@ -186,8 +180,7 @@ class Question:
             If the two results contradict each other.
         """
         self.check_audit()
-        run: Any = self.run
-        other: Result = partial(run, without=ALL)(self.instance, budget=self.budget, seed=self.seed)
+        other = registry.run(self.method, replace(self.job, start=None, without=ALL))
         compare(result, other)
         return other
 
@@ -226,7 +219,7 @@ def ask(
         If the method is unknown or does not support the request, would need more memory than is
         allowed, or if an argument is invalid.
     """
-    run = registry.get(method)
+    registry.get(method)
     given_memory = None if memory is None else read_memory(memory)
     budget = Budget(seconds, WORKERS if workers is None else workers, memory=given_memory)
     cluster = _cluster(engine, method)
@@ -266,23 +259,11 @@ def ask(
     require_memory(
         instance, method, goal, budget if cluster is None else replace(budget, workers=1)
     )
-    if goal != Goal():
-        with_goal: Any = run
-        run = partial(with_goal, goal=goal)
+    options = {}
     if checkpoint is not None or resume:
-        run = _with_checkpoint(run, method, checkpoint, resume)
-    return Question(
-        instance,
-        method,
-        run,
-        budget,
-        seed,
-        None if goal == Goal() else goal,
-        first,
-        forced,
-        cluster,
-        everybody=workers is None,
-    )
+        options = _checkpoint(method, checkpoint, resume)
+    job = Job(instance, goal, budget, seed, first)
+    return Question(job, method, options, forced, cluster, everybody=workers is None)
 
 
 def _cluster(engine: str, method: str) -> str | None:
@@ -371,9 +352,10 @@ def _limit(
         raise ArgumentError(parameter, error.problem, error.remedy) from None
 
 
-def _with_checkpoint(
-    run: Method, method: str, checkpoint: str | Path | StateFile | None, resume: bool
-) -> Method:
+def _checkpoint(
+    method: str, checkpoint: str | Path | StateFile | None, resume: bool
+) -> dict[str, Any]:
+    """Return the options of a method that saves its state."""
     if not registry.takes(method, "checkpoint"):
         able = registry.listed(registry.taking("checkpoint"))
         raise ArgumentError(
@@ -385,5 +367,4 @@ def _with_checkpoint(
         )
     if not resume:
         check_new(checkpoint.path if isinstance(checkpoint, StateFile) else checkpoint)
-    with_state: Any = run
-    return partial(with_state, checkpoint=checkpoint, resume=resume)
+    return {"checkpoint": checkpoint, "resume": resume}

@@ -13,6 +13,7 @@ from optpart.formats.result import read_schedule
 from optpart.limits import MOST_SECONDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.solution.job import Job
 from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
@@ -21,6 +22,9 @@ from optpart.strategies.simulator import simulate
 
 #: The scheduler for partitioning strategies without an order of their own.
 _SCHEDULER = "pct"
+
+#: The budget of a heuristic that only the time limit around the call ends.
+UNTIMED = Budget(MOST_SECONDS)
 
 
 def heuristic_schedules(
@@ -35,7 +39,8 @@ def heuristic_schedules(
     for number, name in enumerate(registry.starts()):
         if number and is_time_up():
             return
-        schedule = registry.get(name)(instance, seed=seed).schedule
+        job = Job(instance, budget=UNTIMED, seed=seed)
+        schedule = registry.run(name, job).schedule
         if schedule is not None:
             found = True
             yield schedule

@@ -7,19 +7,14 @@ from rich.text import Text
 from optpart.escaping import visible
 from optpart.rounding import number
 from optpart.solution.claim import Claim
+from optpart.solution.goal import bound_of
 
 
 def claimed(claim: Claim) -> str:
     """Say what a file claims, and which file."""
     parts = ["no schedule"] if claim.infeasible else []
     parts += [
-        f"{name} {number(value, up=False)}"
-        for name, value in (
-            ("lower bound", claim.lower_bound),
-            ("traffic bound", claim.traffic_bound),
-            ("bottleneck bound", claim.bottleneck_bound),
-        )
-        if value is not None
+        f"{bound_of(measure)} {number(value, up=False)}" for measure, value in claim.bounds.items()
     ]
     return f"{' and '.join(parts)} {claim}"
 

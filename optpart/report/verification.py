@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -23,28 +23,20 @@ from optpart.problem.rational import non_negative, rational
 from optpart.report.text import claimed
 from optpart.rounding import between, number
 from optpart.solution.contiguity import first_violation
-from optpart.solution.gap import objective_gap
-from optpart.solution.goal import Objective, undefined_bottleneck
+from optpart.solution.goal import (
+    BOUND_KEYS,
+    MINIMISED,
+    Measure,
+    Objective,
+    bound_of,
+    objective_gap,
+    undefined_bottleneck,
+)
 from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.result import Status
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import Violation
 from optpart.solution.verifier import verify as verify_schedule
-
-#: Bounds, each with the figure that it bounds.
-_BOUNDS = (
-    ("lower_bound", "makespan"),
-    ("traffic_bound", "traffic"),
-    ("bottleneck_bound", "bottleneck"),
-)
-
-#: What each objective minimises.
-_MINIMISED: dict[Objective, tuple[str, ...]] = {
-    "makespan": ("makespan",),
-    "traffic": ("traffic",),
-    "lexicographic": ("makespan", "traffic"),
-    "bottleneck": ("bottleneck",),
-}
 
 #: The numbers of a result, and their readers.
 _NUMBERS = {
@@ -143,7 +135,10 @@ def check_document(
     if any(violation.rule == "complete" for violation in violations):
         return Check(tuple(violations), None, "")
     makespan = schedule.makespan(instance)
-    found = {"makespan": makespan, "traffic": traffic(instance, schedule.placement)}
+    found: dict[Measure, Fraction] = {
+        "makespan": makespan,
+        "traffic": traffic(instance, schedule.placement),
+    }
     if not violations:  # a tensor may have to cross where there is no link
         found["bottleneck"] = bottleneck(instance, schedule.placement)
     for order in dict.fromkeys((along, device_order)):
@@ -165,11 +160,10 @@ def check_document(
     of_file = claim(document)
     if of_file is not None:
         summary += f", {claimed(of_file)}"
-        for name, key in _BOUNDS:
-            value = getattr(of_file, name)
-            if value is not None and key in found and value > found[key]:
-                above = f"claimed {value}, above the {key} {found[key]}"
-                violations.append(Violation(f"claimed.{name}", above))
+        for measure, value in of_file.bounds.items():
+            if measure in found and value > found[measure]:
+                above = f"claimed {value}, above the {measure} {found[measure]}"
+                violations.append(Violation(f"claimed.{BOUND_KEYS[measure]}", above))
     if document.get("given"):
         summary += f", given {document['given']}"
     return Check(tuple(violations), makespan, summary)
@@ -223,7 +217,7 @@ def _claims(
     document: Any,
     instance: Instance,
     claims: dict[str, Fraction | None],
-    found: dict[str, Fraction],
+    found: Mapping[Measure, Fraction],
 ) -> list[Violation]:
     wrong = []
     if document.get("instance_sha256") not in (None, instance.sha256):
@@ -231,24 +225,28 @@ def _claims(
     for key, value in found.items():
         if claims[key] is not None and claims[key] != value:
             wrong.append(Violation(key, f"claimed {claims[key]}, but it is {value}"))
-    for name, key in _BOUNDS:
-        bound = claims[name]
-        if bound is not None and key in found and bound > found[key]:
-            wrong.append(Violation(name, f"claimed {bound}, above the {key} {found[key]}"))
+    bounds = {
+        measure: bound for measure, key in BOUND_KEYS.items() if (bound := claims[key]) is not None
+    }
+    too_high = [
+        measure for measure in found if bounds.get(measure, found[measure]) > found[measure]
+    ]
+    for measure in too_high:
+        above = f"claimed {bounds[measure]}, above the {measure} {found[measure]}"
+        wrong.append(Violation(BOUND_KEYS[measure], above))
     objective = document.get("objective", "makespan")
     if objective not in get_args(Objective):
         return [*wrong, Violation("objective", f"unknown {_short(objective)}")]
     if objective == "bottleneck" and (problem := undefined_bottleneck(instance)):
         return [*wrong, Violation("objective", problem)]
-    values = [(found.get(key), claims[name]) for name, key in _BOUNDS]
     if document.get("status") == Status.OPTIMAL:
-        for name, key in _BOUNDS:
-            if key in _MINIMISED[objective] and claims[name] != found.get(key):
-                shown = name.replace("_", " ")
-                wrong.append(Violation("status", f"OPTIMAL, but the {shown} is not the {key}"))
-    if any(value is not None and bound is not None and bound > value for value, bound in values):
+        for measure in MINIMISED[objective]:
+            if bounds.get(measure) != found.get(measure):
+                said = f"OPTIMAL, but the {bound_of(measure)} is not the {measure}"
+                wrong.append(Violation("status", said))
+    if too_high:
         return wrong  # there is no gap to check
-    return wrong + _gap(claims["gap"], objective_gap(objective, *values))
+    return wrong + _gap(claims["gap"], objective_gap(objective, found, bounds))
 
 
 def _gap(claimed: Fraction | None, actual: float | None) -> list[Violation]:
@@ -265,7 +263,7 @@ def _steps(
     trace: list[_Step],
     document: Any,
     claims: dict[str, Fraction | None],
-    found: dict[str, Fraction],
+    found: Mapping[Measure, Fraction],
 ) -> Iterator[Violation]:
     """Yield violations where the trace goes back in time, or claims more than the result."""
     last = _ZERO

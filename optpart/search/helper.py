@@ -9,13 +9,13 @@ from optpart import clock
 from optpart.children.crew import Crew
 from optpart.children.losses import lose, pass_on
 from optpart.children.worker import Worker, WorkerDiedError
-from optpart.search.messages import Bounded, Found, Job, Moves
+from optpart.search.messages import Bounded, Found, Moves, SearcherTask
 
 
 class Helper:
     """A worker process. If it dies, its earlier messages remain valid, and its death is a loss.
 
-    The process starts immediately, so that it is ready when its job arrives.
+    The process starts immediately, so that it is ready when its task arrives.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Helper:
         self.lost = ""
         self.worker = crew.hire("optpart.search.worker")
 
-    def assign(self, job: Job) -> None:
-        """Give the process its only job."""
-        self.worker.send(job)
+    def assign(self, task: SearcherTask) -> None:
+        """Give the process its only task."""
+        self.worker.send(task)
 
     def heard(self) -> Iterator[Found | Bounded]:
         """Yield the messages received since the last call."""

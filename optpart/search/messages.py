@@ -14,8 +14,8 @@ from optpart.solution.goal import Objective
 
 
 @dataclass(frozen=True)
-class Job:
-    """A search job and its limits.
+class SearcherTask:
+    """A search task and its limits.
 
     Attributes
     ----------

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Protocol
 
@@ -20,7 +20,6 @@ from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.packing import pack
 from optpart.files import held
-from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints
@@ -29,13 +28,14 @@ from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.helper import Helper
 from optpart.search.layout import layout_of, placed, repaired
-from optpart.search.messages import Bounded, Found, Job
+from optpart.search.messages import Bounded, Found, SearcherTask
 from optpart.search.plan import Layout
 from optpart.search.searcher import Manner, Searcher, searcher
 from optpart.solution.claim import Claim
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Progress, Result, Status, Watch, with_claim
+from optpart.solution.result import Progress, Result, Status, Watch, with_claim
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
@@ -68,30 +68,6 @@ _QUICK = 6000
 _SMALL, _PATIENCE = 200, 0.3
 
 
-@dataclass(frozen=True)
-class SearchProgress(Progress):
-    """A step of a search.
-
-    Attributes
-    ----------
-    moves_per_second : float
-        Total of all searchers.
-    paid : str
-        The kind of move that has improved the best layout most often so far.
-    """
-
-    moves_per_second: float = 0.0
-    paid: str = ""
-
-    @property
-    def remark(self) -> str:
-        """Moves per second, and the most successful kind of move."""
-        if not self.moves_per_second:
-            return ""
-        paid = f", best by {self.paid}" if self.paid else ""
-        return f"{self.moves_per_second:,.0f} moves/s{paid}"
-
-
 class SearchStarts(Protocol):
     """The initial schedules of a search, fast heuristics first."""
 
@@ -104,7 +80,6 @@ class SearchStarts(Protocol):
 
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the goal gives more than objective and placement."""
-    goal.check(instance)
     goal.require_no_blocks("search")
     if goal.order or goal.makespan is not None or goal.traffic is not None:
         raise UnsupportedError(
@@ -114,14 +89,10 @@ def check_scope(instance: Instance, goal: Goal) -> None:
 
 def run_search(
     manner: Manner,
-    instance: Instance,
+    job: Job,
+    watch: Watch | None = None,
     *,
     starts: SearchStarts,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal | None = None,
     checkpoint: StateFile | None = None,
     resume: bool = False,
     crew: Crew = HERE,
@@ -139,19 +110,17 @@ def run_search(
 
     See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
-    check_seed(seed)
-    goal = goal or Goal()
-    check_scope(instance, goal)
-    run = _Search(manner, instance, budget or Budget(), seed, watch, goal, starts, crew)
+    check_scope(job.instance, job.goal)
+    run = _Search(manner, job, watch, starts, crew)
     if checkpoint is not None:
         run.checkpoint = checkpoint
         with held(checkpoint.path, "another search"):
             if resume:
-                run.resumed = checkpoints.read(checkpoint.path, instance)
+                run.resumed = checkpoints.read(checkpoint.path, job.instance)
             else:
                 checkpoints.check_new(checkpoint.path)
-            return run.run(start)
-    return run.run(start)
+            return run.run()
+    return run.run()
 
 
 class _Search:
@@ -160,29 +129,26 @@ class _Search:
     def __init__(
         self,
         manner: Manner,
-        instance: Instance,
-        budget: Budget,
-        seed: int,
+        job: Job,
         watch: Watch | None,
-        goal: Goal,
         starts: SearchStarts,
         crew: Crew,
     ) -> None:
         told = None if watch is None else lambda step: watch(self._detailed(step))
-        self.record = Record(instance, goal, told, bound=Fraction(0))
-        if goal.objective == "lexicographic":
-            self.record.traffic_bound = Fraction(0)
+        self.record = Record(job, told, bound=Fraction(0))
+        if job.goal.objective == "lexicographic":
+            self.record.bounds["traffic"] = Fraction(0)
         self.manner: Manner = manner
         self.starts = starts
-        self.given = instance
-        self.instance = instance
-        self.budget = budget
+        self.job = job
+        self.instance = job.instance
+        self.budget = job.budget
         self.crew = crew
         # More searchers than processors would only take turns.
-        self.workers = min(budget.workers, crew.workers)
-        self.seed = seed
-        self.goal = goal
-        self.rng = np.random.default_rng(seed)
+        self.workers = min(job.budget.workers, crew.workers)
+        self.seed = job.seed
+        self.goal = job.goal
+        self.rng = np.random.default_rng(job.seed)
         self.checkpoint: StateFile | None = None
         self.resumed: checkpoints.Checkpoint | None = None
         self.infeasible = ""
@@ -195,11 +161,11 @@ class _Search:
         self.asked = False
         self.written = self.record.begin
 
-    def run(self, start: Schedule | None) -> Result:
+    def run(self) -> Result:
         """Run the search; return the verified result even if it is interrupted."""
         try:
             with self.record.until_interrupted():
-                self._search(start)
+                self._search()
         finally:
             for helper in self.helpers:
                 helper.stop()
@@ -214,13 +180,7 @@ class _Search:
         if self.resumed is not None and claim is None:
             said = f"a schedule is shorter than the bound {self.resumed.bound} of the checkpoint"
             self.record.remarks.append(f"{said}, which is false")
-        result = self.record.result(
-            self.manner,
-            infeasible=self.infeasible,
-            seed=self.seed,
-            workers=self.budget.workers,
-        )
-        return with_claim(result, claim)
+        return with_claim(self.record.result(self.manner, infeasible=self.infeasible), claim)
 
     def _claim(self) -> Claim | None:
         """Return what the checkpoint claims, unless a verified schedule contradicts it."""
@@ -229,7 +189,7 @@ class _Search:
         bound, makespan = self.resumed.bound, self.record.makespan
         if makespan is not None and bound > makespan:
             return None
-        return Claim(str(self.checkpoint.path), bound, code=self.resumed.code)
+        return Claim(str(self.checkpoint.path), {"makespan": bound}, code=self.resumed.code)
 
     def _remarks(self) -> Iterator[str]:
         """Say when searchers elsewhere began."""
@@ -238,11 +198,12 @@ class _Search:
             last = f", the last after {max(begun):.1f} s" if begun else ""
             yield f"{len(begun)} of {len(self.helpers)} searchers elsewhere began{last}"
 
-    def _search(self, start: Schedule | None) -> None:
-        self.infeasible = self.goal.contradiction(self.given)
+    def _search(self) -> None:
+        start = self.job.start
+        self.infeasible = self.goal.contradiction(self.instance)
         if self.infeasible:
             return
-        self.instance = self.goal.narrowed(self.given)
+        self.instance = self.goal.narrowed(self.job.instance)
         self.infeasible = contradiction(self.instance)
         if self.infeasible:
             return
@@ -339,9 +300,11 @@ class _Search:
         seconds = self.budget.seconds if counted else self._left()
         found = pack(self.instance, replace(self.budget, seconds=seconds), self.seed)
         if found.contradiction:
-            seen = critical_path_bound(self.given) is None
+            seen = critical_path_bound(self.job.instance) is None
             self.infeasible = (
-                excluded(self.given, "bounds", self.goal.given) if seen else found.contradiction
+                excluded(self.job.instance, "bounds", self.goal.given)
+                if seen
+                else found.contradiction
             )
         if found.device is None:
             return otherwise
@@ -384,7 +347,7 @@ class _Search:
         self._bounded(load_bound(self.instance, seconds))  # includes the critical path
 
     def _bound_here(self) -> None:
-        if self.record.makespan == self.record.bound:
+        if self.record.closed("makespan"):
             return
         seconds = min(_BOUNDING * self.budget.seconds, _MOST_BOUNDING, self._left())
         counted = self.budget.deterministic is not None
@@ -392,40 +355,23 @@ class _Search:
 
     def _bounded(self, bound: Fraction | None) -> None:
         if bound is None:
-            self.infeasible = excluded(self.given, "bounds", self.goal.given)
+            self.infeasible = excluded(self.job.instance, "bounds", self.goal.given)
         else:
             self.record.raise_bound(bound)
 
     def _proven(self) -> bool:
-        if self.record.incumbent is None:
-            return False
-        match self.goal.objective:
-            case "makespan":
-                return self.record.makespan == self.record.bound
-            case "traffic":
-                return self.record.traffic == 0
-            case "lexicographic":
-                return self.record.makespan == self.record.bound and self.record.traffic == 0
-            case "bottleneck":
-                raise AssertionError("outside the scope")
+        return self.record.gap == 0.0
 
-    def _detailed(self, step: Progress) -> SearchProgress:
-        """Return the step with statistics of the searchers."""
+    def _detailed(self, step: Progress) -> Progress:
+        """Return the step with moves per second and the kind of move that has paid most often."""
         moves = sum(helper.moves for helper in self.helpers)
         paid: Counter[str] = sum((helper.paid for helper in self.helpers), Counter())
         if self.climb is not None:
             moves += self.climb.moves
             paid += self.climb.paid
-        often = paid.most_common(1)[0][0] if paid else ""
+        often = f", best by {paid.most_common(1)[0][0]}" if paid else ""
         rate = moves / max(step.seconds, 1e-9)
-        return SearchProgress(
-            step.seconds,
-            step.objective,
-            step.bound,
-            step.schedule,
-            moves_per_second=rate,
-            paid=often,
-        )
+        return replace(step, remark=f"{rate:,.0f} moves/s{often}" if rate else "")
 
     # --- search ----------------------------------------------------------------------------
 
@@ -505,11 +451,11 @@ class _Search:
         self.engaged = bool(self.helpers)
         for number, helper in enumerate(self.helpers, start=1):
             seconds = self.budget.seconds - self.record.seconds
-            bounds = number == 1 and self.record.makespan != self.record.bound
+            bounds = number == 1 and not self.record.closed("makespan")
             long = self.instance.vertices > LONG
             share = _BOUNDING_BESIDE if long else _BOUNDING_BESIDE_SHORT
             bounding = min(share * seconds, _MOST_BOUNDING) if bounds else 0.0
-            job = Job(
+            task = SearcherTask(
                 self._manner_of(number),
                 self.instance,
                 layout,
@@ -520,7 +466,7 @@ class _Search:
                 self.record.makespan,
                 self._memory(),
             )
-            helper.assign(job)
+            helper.assign(task)
 
     def _memory(self) -> int | None:
         """Return the memory of each searcher with its solver, of all that is allowed."""
@@ -572,4 +518,4 @@ class _Search:
                 max(proven, claimed),
                 before.code if claimed > proven else self.checkpoint.code,
             )
-            self.checkpoint.keep(self.given, reached)
+            self.checkpoint.keep(self.job.instance, reached)

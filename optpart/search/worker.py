@@ -10,7 +10,7 @@ from optpart import clock
 from optpart.children.caller import Caller
 from optpart.children.losses import Losses
 from optpart.search.bounding import bounded
-from optpart.search.messages import Bounded, Found, Job, Moves
+from optpart.search.messages import Bounded, Found, Moves, SearcherTask
 from optpart.search.searcher import searcher
 
 #: Seconds between two counts of moves.
@@ -18,27 +18,27 @@ _COUNT = 1.0
 
 
 def main() -> None:
-    """Run the only job of the caller, receiving layouts of other searchers meanwhile."""
+    """Run the only task of the caller, receiving layouts of other searchers meanwhile."""
     caller = Caller()
     losses = Losses()
-    job: Job = caller.receive()
+    task: SearcherTask = caller.receive()
     begin = clock.now()
     caller.send(Moves(0, Counter()))  # it has begun
-    if job.bound_seconds > 0:
-        value = bounded(job.instance, job.bound_seconds, job.makespan)
+    if task.bound_seconds > 0:
+        value = bounded(task.instance, task.bound_seconds, task.makespan)
         caller.send(Bounded(value))
-    rng = np.random.default_rng(job.seed)
+    rng = np.random.default_rng(task.seed)
     own = searcher(
-        job.manner,
-        job.instance,
-        job.objective,
-        job.start,
+        task.manner,
+        task.instance,
+        task.objective,
+        task.start,
         rng,
-        seconds=job.seconds,
-        memory=job.memory,
+        seconds=task.seconds,
+        memory=task.memory,
     )
     counted = clock.now()
-    while (share := (clock.now() - begin) / job.seconds) < 1.0:
+    while (share := (clock.now() - begin) / task.seconds) < 1.0:
         for found in caller.received():
             own.offer(found.layout, found.value)
         if own.step(share):

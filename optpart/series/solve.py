@@ -14,7 +14,6 @@ from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Limits
 from optpart.kernels.horizon import horizon_without_queues
-from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.series import turns
@@ -24,9 +23,10 @@ from optpart.series.forward import Forward, Found
 from optpart.series.problem import Series
 from optpart.series.repeats import Path, path_of_runs, solve
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job, method
 from optpart.solution.record import Record
-from optpart.solution.result import Budget, Result, Starts, Watch
-from optpart.solution.schedule import Schedule, retime
+from optpart.solution.result import Result, Starts, Watch
+from optpart.solution.schedule import retime
 from optpart.solution.termination import Termination
 
 #: Relaxations whose completion bounds a forward pass uses.
@@ -50,8 +50,6 @@ _PATH = 0.5
 #: Share of the time after which no further heuristic is tried for a start.
 _STARTING = 0.2
 
-_MAKESPAN = Goal()
-
 
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the method does not support the goal or the graph."""
@@ -59,7 +57,6 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         raise UnsupportedError(
             "goal.objective", f"series does not minimise {goal.objective}", "use makespan"
         )
-    goal.check(instance)
     if goal.blocks:
         raise UnsupportedError(
             "goal", "series does not support contiguous blocks", "use cpsat or pipeline"
@@ -68,16 +65,8 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         raise UnsupportedError("goal", "series takes no order and no limit", "use cpsat")
 
 
-def solve_series(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal = _MAKESPAN,
-    starts: Starts | None = None,
-) -> Result:
+@method
+def solve_series(job: Job, watch: Watch | None = None, *, starts: Starts | None = None) -> Result:
     """Solve an instance by dynamic programming over its parts.
 
     Raises
@@ -85,43 +74,42 @@ def solve_series(
     UnsupportedError
         If the goal has another objective, contiguous blocks, an order, or a limit.
     """
-    check_seed(seed)
-    check_scope(instance, goal)
-    budget = budget or Budget()
-    return _Solve(instance, budget, seed, watch, goal).run(start, starts)
+    check_scope(job.instance, job.goal)
+    return _Solve(job, watch, starts).run()
 
 
 class _Solve:
-    def __init__(
-        self, instance: Instance, budget: Budget, seed: int, watch: Watch | None, goal: Goal
-    ) -> None:
-        self.original = instance
-        self.budget, self.seed, self.goal = budget, seed, goal
-        self.record = Record(instance, goal, watch)
-        self.deadline = clock.now() + budget.seconds
+    def __init__(self, job: Job, watch: Watch | None, starts: Starts | None) -> None:
+        self.job = job
+        self.instance = job.instance
+        self.budget, self.goal, self.starts = job.budget, job.goal, starts
+        self.record = Record(job, watch)
+        self.deadline = clock.now() + job.budget.seconds
         self.lower = 0
         self.upper = 0
 
-    def run(self, start: Schedule | None, starts: Starts | None) -> Result:
-        infeasible = self.goal.contradiction(self.original)
+    def run(self) -> Result:
+        infeasible = self.goal.contradiction(self.instance)
         if not infeasible:
-            self.instance = self.goal.narrowed(self.original)
+            self.instance = self.goal.narrowed(self.instance)
             infeasible = contradiction(self.instance)
         if not infeasible:
             with self.record.until_interrupted():
                 try:
-                    infeasible = self._solve(start, starts)
+                    infeasible = self._solve()
                 except clock.OutOfTimeError:
                     self._end_late()
-        return self.record.result("series", infeasible=infeasible, seed=self.seed)
+        return self.record.result("series", infeasible=infeasible, workers=1)
 
-    def _solve(self, start: Schedule | None, starts: Starts | None) -> str:
-        record = self.record
-        if start is not None:
-            record.offer_start(start)
+    def _solve(self) -> str:
+        record, starts = self.record, self.starts
+        if self.job.start is not None:
+            record.offer_start(self.job.start)
         begin, left = clock.now(), max(0.0, self.deadline - clock.now())
         with limited(left):
-            for schedule in starts(self.instance, self.seed, self.budget.memory) if starts else ():
+            for schedule in (
+                starts(self.instance, self.job.seed, self.budget.memory) if starts else ()
+            ):
                 record.offer_verified(schedule)
                 late = clock.now() - begin > _STARTING * left
                 if late and record.incumbent is not None:
@@ -182,7 +170,7 @@ class _Solve:
         """Solve a path of runs; return the reason if there is no schedule."""
         left = self.deadline - clock.now()
         budget = self.budget
-        limits = Limits(max(0.01, _PATH * left), budget.workers, self.seed, None, budget.memory)
+        limits = Limits(max(0.01, _PATH * left), budget.workers, self.job.seed, None, budget.memory)
         order = self.instance.graph.topological_order.tolist()
         for found in solve(path, limits):
             if found.impossible:
@@ -211,14 +199,14 @@ class _Solve:
 
     def _take_turns(self, dual: Dual) -> str:
         """Solve every block that matters by itself; return the reason if there is no schedule."""
-        for found in turns.Turns(self.series, dual).run(self.deadline, self.budget, self.seed):
+        for found in turns.Turns(self.series, dual).run(self.deadline, self.budget, self.job.seed):
             if found.bound is None:
                 return excluded(self.instance, "series", self.goal.given)
             if found.schedule is not None:
                 self.record.offer(found.schedule)
             known = self.record.makespan
             self.record.raise_bound(found.bound if known is None else min(found.bound, known))
-        if self.record.makespan is None or self.record.bound != self.record.makespan:
+        if not self.record.closed("makespan"):
             self._end_late()
         return ""
 

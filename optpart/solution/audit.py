@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isfinite
@@ -16,7 +16,7 @@ from optpart.errors import InputError
 from optpart.problem.feasibility import excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.goal import Goal, Objective
+from optpart.solution.goal import BOUND_KEYS, Goal, Measure, Objective
 from optpart.solution.result import (
     Progress,
     Result,
@@ -114,12 +114,7 @@ def audited(
     )
     if goal is None:
         known = replace(known, given=read.given)
-    full = replace(
-        known,
-        lower_bound=read.lower_bound,
-        traffic_bound=read.traffic_bound,
-        bottleneck_bound=read.bottleneck_bound,
-    )
+    full = replace(known, bounds=read.bounds)
     if known.schedule is not None:
         full = with_status(full)
     elif read.status is Status.INFEASIBLE:
@@ -164,8 +159,7 @@ def contradiction(claim: str, least: Fraction, by: str) -> str:
 
 def denied(result: Result, why: str) -> Result:
     """Return a result without its claims, but with its verified schedule."""
-    bare = replace(result, lower_bound=None, traffic_bound=None, bottleneck_bound=None, claim=None)
-    bare = refused(bare, why)
+    bare = refused(replace(result, bounds={}, claim=None), why)
     return replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
 
 
@@ -197,15 +191,12 @@ def _denial(claimed: Result, known: Result) -> str:
         return ""
     if claimed.status is Status.INFEASIBLE:
         return f"INFEASIBLE contradicts its own schedule of {makespan}"
-    for name, said, value, bound in (
-        ("makespan", claimed.makespan, makespan, claimed.lower_bound),
-        ("traffic", claimed.traffic, known.traffic, claimed.traffic_bound),
-        ("bottleneck", claimed.bottleneck, known.bottleneck, claimed.bottleneck_bound),
-    ):
-        if said is not None and said != value:
-            return f"{name} {said} is not that of its schedule, which is {value}"
-        if bound is not None and value is not None and bound > value:
-            kind = "" if name == "makespan" else f"{name} "
+    for measure, value in known.values.items():
+        said, bound = claimed.values.get(measure, value), claimed.bounds.get(measure, value)
+        if said != value:
+            return f"{measure} {said} is not that of its schedule, which is {value}"
+        if bound > value:
+            kind = "" if measure == "makespan" else f"{measure} "
             return f"{kind}bound {bound} contradicts its own schedule of {value}"
     if claimed.status is Status.OPTIMAL and known.status is not Status.OPTIMAL:
         return "OPTIMAL without a bound that proves it"
@@ -234,9 +225,8 @@ def _read(claimed: object, instance: Instance) -> Result:
         instance,
         "",
         Status(claimed.status),
-        makespan=_exact("makespan", claimed.makespan),
-        lower_bound=_exact("lower_bound", claimed.lower_bound),
-        traffic=_exact("traffic", claimed.traffic),
+        values=_numbers("values", claimed.values),
+        bounds=_numbers("bounds", claimed.bounds),
         schedule=claimed.schedule,
         reason=" ".join(_of("reason", claimed.reason, str).split()),
         seconds=_seconds("seconds", claimed.seconds),
@@ -244,12 +234,9 @@ def _read(claimed: object, instance: Instance) -> Result:
         trace=tuple(_step(step) for step in _of("trace", claimed.trace, tuple)),
         versions=versions,
         objective=claimed.objective,
-        traffic_bound=_exact("traffic_bound", claimed.traffic_bound),
         given=_of("given", claimed.given, str),
         refused=_of("refused", claimed.refused, bool),
         termination=claimed.termination and Termination(claimed.termination),
-        bottleneck=_exact("bottleneck", claimed.bottleneck),
-        bottleneck_bound=_exact("bottleneck_bound", claimed.bottleneck_bound),
         contiguous=_of("contiguous", claimed.contiguous, bool),
         device_order=_of("device_order", claimed.device_order, tuple),
         schedule_by=_of("schedule_by", claimed.schedule_by, str),
@@ -278,6 +265,20 @@ def _of(place: str, value: object, kind: type[Value]) -> Value:
     return value
 
 
+def _numbers(place: str, given: object) -> dict[Measure, Fraction]:
+    """Return exact numbers by measure; those that are ``None`` are left out."""
+    found: dict[Measure, Fraction] = {}
+    if not isinstance(given, Mapping):
+        raise _wrong(place, given)
+    for measure, value in given.items():
+        if measure not in get_args(Measure):
+            raise _wrong(place, measure)
+        number = _exact(BOUND_KEYS[measure] if place == "bounds" else measure, value)
+        if number is not None:
+            found[measure] = number
+    return found
+
+
 def _exact(place: str, value: object) -> Fraction | None:
     """Return an exact number; reject floats and text."""
     if value is None:
@@ -302,6 +303,8 @@ def _wrong(place: str, value: object) -> InputError:
 
 
 _KINDS = {
+    "values": "exact numbers by measure",
+    "bounds": "exact numbers by measure",
     "makespan": "an exact number",
     "lower_bound": "an exact number",
     "traffic": "an exact number",

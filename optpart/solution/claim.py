@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+
+from optpart.solution.goal import BOUND_KEYS, Measure
 
 #: The file of claims of the instance library.
 LIBRARY = "the instance library"
@@ -20,7 +23,7 @@ class Claim:
     ----------
     file : str
         The file, or ``the instance library``.
-    lower_bound, traffic_bound, bottleneck_bound : Fraction or None
+    bounds : mapping from measure to Fraction
         As in a :class:`~optpart.solution.result.Result`.
     infeasible : bool
         Whether the file says that there is no schedule.
@@ -31,9 +34,7 @@ class Claim:
     """
 
     file: str
-    lower_bound: Fraction | None = None
-    traffic_bound: Fraction | None = None
-    bottleneck_bound: Fraction | None = None
+    bounds: Mapping[Measure, Fraction] = field(default_factory=dict)
     infeasible: bool = False
     method: str = ""
     code: str = ""
@@ -44,36 +45,26 @@ class Claim:
         origin = ", ".join(part for part in (self.method, code) if part)
         return f"claimed by {self.file}" + (f" ({origin})" if origin else "")
 
-    def beyond(
-        self,
-        lower_bound: Fraction | None,
-        traffic_bound: Fraction | None = None,
-        bottleneck_bound: Fraction | None = None,
-    ) -> Claim | None:
+    @property
+    def lower_bound(self) -> Fraction | None:
+        """The bound on the makespan."""
+        return self.bounds.get("makespan")
+
+    def beyond(self, bounds: Mapping[Measure, Fraction]) -> Claim | None:
         """Return what is claimed beyond proven bounds; ``None`` if nothing is."""
-
-        def rest(claimed: Fraction | None, proven: Fraction | None) -> Fraction | None:
-            more = claimed is not None and (proven is None or claimed > proven)
-            return claimed if more else None
-
-        left = replace(
-            self,
-            lower_bound=rest(self.lower_bound, lower_bound),
-            traffic_bound=rest(self.traffic_bound, traffic_bound),
-            bottleneck_bound=rest(self.bottleneck_bound, bottleneck_bound),
-        )
-        bounds = left.lower_bound, left.traffic_bound, left.bottleneck_bound
-        return left if left.infeasible or bounds != (None,) * 3 else None
+        more: dict[Measure, Fraction] = {
+            measure: claimed
+            for measure, claimed in self.bounds.items()
+            if measure not in bounds or claimed > bounds[measure]
+        }
+        return replace(self, bounds=more) if self.infeasible or more else None
 
     def to_dict(self) -> dict[str, object]:
         """Return the claim for JSON, with exact numbers as text."""
-        bounds = {
-            "lower_bound": self.lower_bound,
-            "traffic_bound": self.traffic_bound,
-            "bottleneck_bound": self.bottleneck_bound,
-        }
         document: dict[str, object] = {"by": self.file}
-        document |= {name: str(value) for name, value in bounds.items() if value is not None}
+        for measure, key in BOUND_KEYS.items():
+            if measure in self.bounds:
+                document[key] = str(self.bounds[measure])
         if self.infeasible:
             document["infeasible"] = True
         texts = {"method": self.method, "code": self.code}

@@ -3,28 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from optpart.rounding import double
-
-# Commands that only list known values load this module without numpy.
-if TYPE_CHECKING:
-    from optpart.solution.goal import Objective
-
-
-def objective_gap(
-    objective: Objective,
-    makespan: tuple[Fraction | None, Fraction | None],
-    traffic: tuple[Fraction | None, Fraction | None],
-    bottleneck: tuple[Fraction | None, Fraction | None] = (None, None),
-) -> float | None:
-    """Return the gap of a result from makespan, traffic and bottleneck, each with its bound."""
-    if objective == "bottleneck":
-        return gap(*bottleneck)
-    closed = makespan[0] == makespan[1]
-    if objective == "makespan" or (objective == "lexicographic" and not closed):
-        return gap(*makespan)
-    return gap(*traffic)
 
 
 def gap(value: Fraction | None, bound: Fraction | None) -> float | None:

@@ -14,7 +14,8 @@ from optpart.escaping import brief
 from optpart.problem.instance import Instance
 from optpart.problem.rational import Number, rational
 from optpart.solution.contiguity import first_violation
-from optpart.solution.metrics import traffic
+from optpart.solution.gap import gap
+from optpart.solution.metrics import bottleneck, traffic
 from optpart.solution.names import (
     NamedOrder,
     NamedPlacement,
@@ -25,6 +26,28 @@ from optpart.solution.names import (
 from optpart.solution.schedule import Schedule
 
 Objective = Literal["makespan", "traffic", "lexicographic", "bottleneck"]
+
+#: What the values and bounds of a schedule measure.
+Measure = Literal["makespan", "traffic", "bottleneck"]
+
+#: The key of the bound of each measure in files.
+BOUND_KEYS: dict[Measure, str] = {
+    "makespan": "lower_bound", "traffic": "traffic_bound", "bottleneck": "bottleneck_bound",
+}  # fmt: skip
+
+
+def bound_of(measure: Measure) -> str:
+    """Return the name of the bound of a measure, for people."""
+    return BOUND_KEYS[measure].replace("_", " ")
+
+
+#: The measures that an objective minimises, the first of them first.
+MINIMISED: dict[Objective, tuple[Measure, ...]] = {
+    "makespan": ("makespan",),
+    "traffic": ("traffic",),
+    "lexicographic": ("makespan", "traffic"),
+    "bottleneck": ("bottleneck",),
+}
 
 #: A vertex, or the transfer of a tensor to a device.
 Task = int | tuple[int, int]
@@ -139,26 +162,26 @@ class Goal:
         """True if blocks must be contiguous, with or without an order of devices."""
         return self.contiguous or bool(self.device_order)
 
-    def better(self, value: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> bool:
-        """Return whether the first of two values is better.
+    def better(
+        self, values: Mapping[Measure, Fraction], others: Mapping[Measure, Fraction]
+    ) -> bool:
+        """Return whether the first values are better.
 
         For the makespan, traffic is ignored; of equal traffic, and of equal bottlenecks, the
         shorter schedule is better.
-
-        Parameters
-        ----------
-        value, other : tuple of Fraction
-            Makespan, traffic and, if that is the objective, bottleneck.
         """
-        match self.objective:
-            case "makespan":
-                return value[0] < other[0]
-            case "traffic":
-                return value[::-1] < other[::-1]
-            case "lexicographic":
-                return value[:2] < other[:2]
-            case "bottleneck":
-                return (value[2], value[0]) < (other[2], other[0])
+        compared = dict.fromkeys((*MINIMISED[self.objective], "makespan"))
+        return [values[measure] for measure in compared] < [others[measure] for measure in compared]
+
+    def values(self, instance: Instance, schedule: Schedule) -> dict[Measure, Fraction]:
+        """Return makespan and traffic of a schedule, and its bottleneck if that is minimised."""
+        found: dict[Measure, Fraction] = {
+            "makespan": schedule.makespan(instance),
+            "traffic": traffic(instance, schedule.placement),
+        }
+        if self.objective == "bottleneck":
+            found["bottleneck"] = bottleneck(instance, schedule.placement)
+        return found
 
     def check(self, instance: Instance) -> None:
         """Raise :class:`InputError` if the goal does not fit the instance.
@@ -276,6 +299,31 @@ class Goal:
                     if one.what & other.what and one.end > other.start:
                         return f"{first} does not end before {second} starts"
         return ""
+
+
+def objective_gap(
+    objective: Objective, values: Mapping[Measure, Fraction], bounds: Mapping[Measure, Fraction]
+) -> float | None:
+    """Return the gap of the first measure that an objective minimises and that is not closed."""
+    for measure in MINIMISED[objective]:
+        found = gap(values.get(measure), bounds.get(measure))
+        if found != 0.0:
+            return found
+    return 0.0
+
+
+def exceeded(
+    objective: Objective, bounds: Mapping[Measure, Fraction], values: Mapping[Measure, Fraction]
+) -> Measure | None:
+    """Return the measure whose lower bound the values of a valid schedule contradict, if any.
+
+    Under ``lexicographic``, the bound of the traffic is that of the shortest schedules only.
+    """
+    shortest = objective != "lexicographic" or values["makespan"] == bounds.get("makespan")
+    for measure, value in values.items():
+        if measure in bounds and bounds[measure] > value and (shortest or measure != "traffic"):
+            return measure
+    return None
 
 
 def undefined_bottleneck(instance: Instance) -> str:

@@ -9,9 +9,8 @@ from fractions import Fraction
 
 from optpart import clock
 from optpart.children.losses import Losses, lose
-from optpart.problem.instance import Instance
-from optpart.solution.goal import Goal
-from optpart.solution.metrics import bottleneck, traffic
+from optpart.solution.goal import MINIMISED, Measure, objective_gap
+from optpart.solution.job import Job
 from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -27,23 +26,22 @@ class Record:
 
     Parameters
     ----------
-    instance : Instance
-        The original instance: schedules are verified against it, and the result refers to it.
-    goal : Goal
+    job : Job
+        Schedules are verified against its instance, to which the result refers.
     watch : callable, optional
         Called with every step, and by :meth:`pulse`.
     bound : Fraction, optional
-        Initial bound on the makespan, and on traffic or bottleneck if that is the objective.
+        Initial bound on the makespan and on what is minimised.
 
     Attributes
     ----------
     incumbent : Schedule or None
         The best schedule so far.
-    makespan, traffic, bottleneck : Fraction or None
-        Values of the incumbent; the bottleneck only if that is the objective.
-    bound, traffic_bound, bottleneck_bound : Fraction or None
-        Proven lower bounds; under ``lexicographic``, the traffic bound is valid among schedules of
-        minimal makespan.
+    values : dict from measure to Fraction
+        Those of the incumbent; the bottleneck only if that is the objective.
+    bounds : dict from measure to Fraction
+        Proven lower bounds; under ``lexicographic``, that of the traffic is valid among schedules
+        of minimal makespan.
     trace : list of Progress
         The steps so far; consecutive steps differ in their values.
     remarks : list of str
@@ -54,23 +52,19 @@ class Record:
 
     def __init__(
         self,
-        instance: Instance,
-        goal: Goal,
+        job: Job,
         watch: Watch | None = None,
         *,
         bound: Fraction | None = None,
     ) -> None:
         self.begin = clock.now()
-        self.instance = instance
-        self.goal = goal
+        self.job = job
+        self.instance, self.goal = job.instance, job.goal
         self.incumbent: Schedule | None = None
-        self.makespan: Fraction | None = None
-        self.traffic: Fraction | None = None
-        self.bottleneck: Fraction | None = None
-        self._value: tuple[Fraction, ...] | None = None
-        self.bound = bound
-        self.traffic_bound = bound if goal.objective == "traffic" else None
-        self.bottleneck_bound = bound if goal.objective == "bottleneck" else None
+        self.values: dict[Measure, Fraction] = {}
+        self.bounds: dict[Measure, Fraction] = {}
+        if bound is not None:
+            self.bounds |= dict.fromkeys(("makespan", MINIMISED[self.goal.objective][0]), bound)
         self.trace: list[Progress] = []
         self.remarks: list[str] = []
         self.termination = Termination.COMPLETED
@@ -83,6 +77,25 @@ class Record:
     def seconds(self) -> float:
         """Wall-clock time since the run began."""
         return clock.now() - self.begin
+
+    @property
+    def makespan(self) -> Fraction | None:
+        """The makespan of the incumbent."""
+        return self.values.get("makespan")
+
+    @property
+    def bound(self) -> Fraction | None:
+        """The proven lower bound on the makespan."""
+        return self.bounds.get("makespan")
+
+    @property
+    def gap(self) -> float | None:
+        """The gap of what is minimised; see :attr:`Result.gap`."""
+        return objective_gap(self.goal.objective, self.values, self.bounds)
+
+    def closed(self, measure: Measure) -> bool:
+        """Return whether the value of a measure equals its bound."""
+        return measure in self.values and self.values[measure] == self.bounds.get(measure)
 
     # --- schedules and bounds --------------------------------------------------------------
 
@@ -122,44 +135,21 @@ class Record:
 
     def take(self, schedule: Schedule) -> None:
         """Accept a schedule known to be valid and to satisfy the goal, if it is better."""
-        makespan = schedule.makespan(self.instance)
-        crossing, load = traffic(self.instance, schedule.placement), None
-        if self.goal.objective == "bottleneck":
-            load = bottleneck(self.instance, schedule.placement)
-        found = makespan, crossing, load or Fraction(0)
-        if self._value is not None and not self.goal.better(found, self._value):
+        found = self.goal.values(self.instance, schedule)
+        if self.values and not self.goal.better(found, self.values):
             return
-        self.incumbent, self._value = schedule, found
-        self.makespan, self.traffic, self.bottleneck = makespan, crossing, load
+        self.incumbent, self.values = schedule, found
         self._step()
 
-    def raise_bound(self, bound: Fraction) -> None:
-        """Record a proven lower bound on the makespan if it improves on the known one."""
-        if self.bound is None or bound > self.bound:
-            self.bound = bound
-            self._step()
-
-    def raise_traffic_bound(self, bound: Fraction) -> None:
-        """Record a proven lower bound on the traffic if it improves on the known one."""
-        if self.traffic_bound is None or bound > self.traffic_bound:
-            self.traffic_bound = bound
-            self._step()
-
-    def raise_bottleneck_bound(self, bound: Fraction) -> None:
-        """Record a proven lower bound on the bottleneck if it improves on the known one."""
-        if self.bottleneck_bound is None or bound > self.bottleneck_bound:
-            self.bottleneck_bound = bound
+    def raise_bound(self, bound: Fraction, measure: Measure = "makespan") -> None:
+        """Record a proven lower bound if it improves on the known one."""
+        if measure not in self.bounds or bound > self.bounds[measure]:
+            self.bounds[measure] = bound
             self._step()
 
     def _step(self) -> None:
-        values = self.makespan, self.bound
-        match self.goal.objective:
-            case "traffic":
-                values = self.traffic, self.traffic_bound
-            case "bottleneck":
-                values = self.bottleneck, self.bottleneck_bound
-            case _:
-                pass
+        measure = MINIMISED[self.goal.objective][0]
+        values = self.values.get(measure), self.bounds.get(measure)
         if self.trace and (self.trace[-1].objective, self.trace[-1].bound) == values:
             return
         step = Progress(self.seconds, *values)
@@ -199,13 +189,15 @@ class Record:
         except KeyboardInterrupt:
             self.end(Termination.INTERRUPTED, str(Termination.INTERRUPTED))
 
-    def result(self, method: str, *, infeasible: str = "", seed: int, workers: int = 1) -> Result:
+    def result(self, method: str, *, infeasible: str = "", workers: int | None = None) -> Result:
         """Return the verified result of the run, which says what it lacks.
 
         Parameters
         ----------
         infeasible : str
             Why no schedule exists, if that is proven.
+        workers : int, optional
+            How many have worked; by default, those of the budget.
         """
         missing = self._losses.described()
         termination = self.termination
@@ -217,15 +209,13 @@ class Record:
             self.instance,
             method,
             self.incumbent,
-            bound=None if infeasible else self.bound,
-            traffic_bound=None if infeasible else self.traffic_bound,
-            bottleneck_bound=None if infeasible else self.bottleneck_bound,
+            bound={} if infeasible else self.bounds,
             infeasible=infeasible,
             termination=termination,
             reason="; ".join(part for part in (self.reason, *missing, *self.remarks) if part),
             seconds=self.seconds,
-            seed=seed,
-            workers=workers,
+            seed=self.job.seed,
+            workers=self.job.budget.workers if workers is None else workers,
             trace=tuple(self.trace),
             goal=self.goal,
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
@@ -18,9 +18,7 @@ from optpart.problem.instance import Instance
 from optpart.rounding import number
 from optpart.showing import Shown, faces
 from optpart.solution.claim import Claim
-from optpart.solution.gap import objective_gap
-from optpart.solution.goal import Goal, Objective
-from optpart.solution.metrics import bottleneck, traffic
+from optpart.solution.goal import MINIMISED, Goal, Measure, Objective, bound_of, objective_gap
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
@@ -49,19 +47,15 @@ class Progress:
     """One step of a run: seconds since its start, value of the incumbent, proven lower bound.
 
     Values are makespans, or traffic or bottlenecks if those are the objective. A step that is
-    passed to a ``watch`` also has the incumbent itself, if the method has verified it; a trace has
-    not.
+    passed to a ``watch`` also has the incumbent itself, if the method has verified it, and what the
+    method says about the step; a trace has neither.
     """
 
     seconds: float
     objective: Fraction | None
     bound: Fraction | None
     schedule: Schedule | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def remark(self) -> str:
-        """Additional text from the method about this step."""
-        return ""
+    remark: str = field(default="", compare=False, repr=False)
 
 
 Watch = Callable[[Progress], None]
@@ -121,15 +115,15 @@ class Result(Shown):
     Attributes
     ----------
     status : Status
-    makespan, lower_bound, traffic : Fraction or None
-        Exact values; the bound is proven.
+    values : mapping from measure to Fraction
+        Makespan and traffic of the schedule, and its bottleneck if that is minimised; also as
+        ``makespan``, ``traffic`` and ``bottleneck``, which are ``None`` where there is none.
+    bounds : mapping from measure to Fraction
+        Proven lower bounds of what is minimised; also as ``lower_bound`` (of the makespan),
+        ``traffic_bound`` and ``bottleneck_bound``. Under ``lexicographic``, that of the traffic
+        holds among schedules of minimal makespan.
     objective : {"makespan", "traffic", "lexicographic", "bottleneck"}
         The objective that was minimised.
-    traffic_bound : Fraction or None
-        Proven lower bound on the traffic if that is minimised; under ``lexicographic``, among
-        schedules of minimal makespan.
-    bottleneck, bottleneck_bound : Fraction or None
-        Bottleneck of the placement and a proven lower bound, if that is minimised.
     contiguous, device_order : bool, tuple of int
         Whether blocks had to be contiguous, and along which order of devices; see
         :class:`~optpart.solution.goal.Goal`.
@@ -157,9 +151,8 @@ class Result(Shown):
     instance: Instance
     method: str
     status: Status
-    makespan: Fraction | None = None
-    lower_bound: Fraction | None = None
-    traffic: Fraction | None = None
+    values: Mapping[Measure, Fraction] = field(default_factory=dict)
+    bounds: Mapping[Measure, Fraction] = field(default_factory=dict)
     schedule: Schedule | None = None
     reason: str = ""
     seconds: float = 0.0
@@ -168,12 +161,9 @@ class Result(Shown):
     trace: tuple[Progress, ...] = ()
     versions: dict[str, str] = field(default_factory=lambda: versions())
     objective: Objective = "makespan"
-    traffic_bound: Fraction | None = None
     given: str = ""
     refused: bool = False
     termination: Termination | None = Termination.COMPLETED
-    bottleneck: Fraction | None = None
-    bottleneck_bound: Fraction | None = None
     contiguous: bool = False
     device_order: tuple[int, ...] = ()
     schedule_by: str = ""
@@ -189,6 +179,36 @@ class Result(Shown):
         return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
             f"{self.status}{made}{bound}>"
         )
+
+    @property
+    def makespan(self) -> Fraction | None:
+        """The makespan of the schedule."""
+        return self.values.get("makespan")
+
+    @property
+    def lower_bound(self) -> Fraction | None:
+        """The proven lower bound on the makespan."""
+        return self.bounds.get("makespan")
+
+    @property
+    def traffic(self) -> Fraction | None:
+        """The traffic of the schedule."""
+        return self.values.get("traffic")
+
+    @property
+    def traffic_bound(self) -> Fraction | None:
+        """The proven lower bound on the traffic, if that is minimised."""
+        return self.bounds.get("traffic")
+
+    @property
+    def bottleneck(self) -> Fraction | None:
+        """The bottleneck of the placement, if that is minimised."""
+        return self.values.get("bottleneck")
+
+    @property
+    def bottleneck_bound(self) -> Fraction | None:
+        """The proven lower bound on the bottleneck, if that is minimised."""
+        return self.bounds.get("bottleneck")
 
     @property
     def placement(self) -> dict[str, str] | None:
@@ -245,28 +265,20 @@ class Result(Shown):
 
         Under ``lexicographic``, that of the makespan, and once that is closed, of the traffic.
         """
-        return objective_gap(
-            self.objective,
-            (self.makespan, self.lower_bound),
-            (self.traffic, self.traffic_bound),
-            (self.bottleneck, self.bottleneck_bound),
-        )
+        return objective_gap(self.objective, self.values, self.bounds)
 
 
-class Method(Protocol):
-    """The signature of all methods (design §4)."""
+class Details(TypedDict, total=False):
+    """What a result says beside its values and bounds; see :class:`Result`."""
 
-    def __call__(
-        self,
-        instance: Instance,
-        *,
-        budget: Budget = ...,
-        seed: int = 0,
-        start: Schedule | None = None,
-        watch: Watch | None = None,
-    ) -> Result:
-        """Solve ``instance`` within ``budget``."""
-        ...
+    termination: Termination | None
+    reason: str
+    seconds: float
+    seed: int
+    workers: int
+    trace: tuple[Progress, ...]
+    objective: Objective
+    given: str
 
 
 def conclude(
@@ -274,39 +286,25 @@ def conclude(
     method: str,
     schedule: Schedule | None,
     *,
-    bound: Fraction | None = None,
+    bound: Fraction | Mapping[Measure, Fraction] | None = None,
     infeasible: str = "",
-    termination: Termination | None = Termination.COMPLETED,
-    reason: str = "",
-    seconds: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
-    trace: tuple[Progress, ...] = (),
-    objective: Objective = "makespan",
-    traffic_bound: Fraction | None = None,
-    bottleneck_bound: Fraction | None = None,
-    given: str = "",
     goal: Goal | None = None,
+    **details: Unpack[Details],
 ) -> Result:
     """Verify a schedule and derive the status of the instance.
 
     Parameters
     ----------
-    bound : Fraction, optional
-        A proven lower bound on the makespan.
-    traffic_bound : Fraction, optional
-        A proven lower bound on the traffic; under ``lexicographic``, among schedules of minimal
-        makespan.
-    bottleneck_bound : Fraction, optional
-        A proven lower bound on the bottleneck.
+    bound : Fraction or mapping from measure to Fraction, optional
+        A proven lower bound on the makespan, or one on each of several measures.
     infeasible : str
         Why no schedule exists, if that is proven.
-    termination : Termination
-        Why the method ended without a proof; ``PROVEN`` follows from the status.
-    given : str
-        The fixed decisions and limits under which all of this is valid.
     goal : Goal, optional
-        Replaces ``objective`` and ``given``; the schedule must satisfy it.
+        The goal, which the schedule must satisfy; by default, the least makespan.
+    **details
+        Further fields of the result: ``termination``, why the method ended without a proof
+        (``PROVEN`` follows from the status), ``reason``, ``seconds``, ``seed``, ``workers``,
+        ``trace``; and, for a goal that is not at hand, its ``objective`` and what is ``given``.
 
     Returns
     -------
@@ -315,26 +313,21 @@ def conclude(
         its objective value equals the bound. A schedule that the verifier rejects or that violates
         the goal is dropped, and the first violation becomes the reason.
     """
-    if goal is not None:
-        objective, given = goal.objective, goal.given
+    goal = goal or Goal()
+    given: Mapping[Measure, Fraction] = (
+        {} if bound is None else (bound if isinstance(bound, Mapping) else {"makespan": bound})
+    )
+    said: Details = {"objective": goal.objective, "given": goal.given, **details}
     base = Result(
         instance,
         method,
         Status.UNKNOWN,
-        lower_bound=bound,
-        termination=_ended(Status.UNKNOWN, termination),
-        reason=reason,
-        seconds=seconds,
-        seed=seed,
-        workers=workers,
-        trace=trace,
-        objective=objective,
-        traffic_bound=traffic_bound,
-        bottleneck_bound=bottleneck_bound,
-        given=given,
-        contiguous=goal is not None and goal.contiguous,
-        device_order=() if goal is None else goal.device_order,
+        bounds=given,
+        contiguous=goal.contiguous,
+        device_order=goal.device_order,
+        **said,
     )
+    base = replace(base, termination=_ended(Status.UNKNOWN, base.termination))
     if infeasible:
         return proven_infeasible(base, infeasible)
     if schedule is None:
@@ -342,23 +335,14 @@ def conclude(
     violations = verify(instance, schedule, most=1)
     if violations:
         return replace(base, reason=f"its schedule is not valid: {violations[0]}")
-    if goal is not None and (broken := goal.broken(instance, schedule)):
+    if broken := goal.broken(instance, schedule):
         return replace(base, reason=f"its schedule violates the goal: {broken}")
-    known = replace(
-        base,
-        makespan=schedule.makespan(instance),
-        schedule=schedule,
-        traffic=traffic(instance, schedule.placement),
-        bottleneck=bottleneck(instance, schedule.placement) if objective == "bottleneck" else None,
-    )
-    for value, least, name in (
-        (known.makespan, bound, "lower bound"),
-        (known.traffic, traffic_bound, "traffic bound"),
-        (known.bottleneck, bottleneck_bound, "bottleneck bound"),
-    ):
-        if value is not None and least is not None and least > value:
+    known = replace(base, values=goal.values(instance, schedule), schedule=schedule)
+    for measure, value in known.values.items():
+        least = given.get(measure)
+        if least is not None and least > value:
             raise AssertionError(
-                f"{method}: {name} {least} above a verified schedule of {value} on "
+                f"{method}: {bound_of(measure)} {least} above a verified schedule of {value} on "
                 f"{instance.name}; please report this as a bug"
             )
     return with_status(known)
@@ -366,15 +350,11 @@ def conclude(
 
 def with_status(result: Result) -> Result:
     """Return a result with a schedule, its status derived from its bounds."""
-    least = result.makespan == result.lower_bound, result.traffic == result.traffic_bound
-    proven = {
-        "makespan": least[0],
-        "traffic": least[1],
-        "lexicographic": all(least),
-        "bottleneck": result.bottleneck is not None
-        and result.bottleneck == result.bottleneck_bound,
-    }
-    status = Status.OPTIMAL if proven[result.objective] else Status.FEASIBLE
+    proven = all(
+        measure in result.bounds and result.values[measure] == result.bounds[measure]
+        for measure in MINIMISED[result.objective]
+    )
+    status = Status.OPTIMAL if proven else Status.FEASIBLE
     ended = result.termination if result.refused else _ended(status, result.termination)
     return replace(result, status=status, termination=ended)
 
@@ -400,7 +380,8 @@ def _ended(status: Status, termination: Termination | None) -> Termination | Non
 def with_bound(result: Result, bound: Fraction) -> Result:
     """Return the result updated with another proven lower bound on the makespan."""
     best = bound if result.lower_bound is None else max(bound, result.lower_bound)
-    result = with_claim(replace(result, lower_bound=best), result.claim)
+    bounds: dict[Measure, Fraction] = {**result.bounds, "makespan": best}
+    result = with_claim(replace(result, bounds=bounds), result.claim)
     if result.status is Status.INFEASIBLE or result.makespan is None:
         return result
     return with_status(result)
@@ -409,8 +390,7 @@ def with_bound(result: Result, bound: Fraction) -> Result:
 def with_claim(result: Result, claim: Claim | None) -> Result:
     """Return the result with what a file claims beyond what is proven."""
     if claim is not None:
-        bounds = result.lower_bound, result.traffic_bound, result.bottleneck_bound
-        claim = None if result.status is Status.INFEASIBLE else claim.beyond(*bounds)
+        claim = None if result.status is Status.INFEASIBLE else claim.beyond(result.bounds)
     return replace(result, claim=claim)
 
 
@@ -426,19 +406,15 @@ def only_claimed(result: Result, file: str, code: str = "") -> Result:
     """
     claim = Claim(
         file,
-        result.lower_bound,
-        result.traffic_bound,
-        result.bottleneck_bound,
+        result.bounds,
         result.status is Status.INFEASIBLE,
         result.bound_by or result.method,
         code,
     )
     ended = None if result.termination is Termination.PROVEN else result.termination
-    bare = replace(
-        result, lower_bound=None, traffic_bound=None, bottleneck_bound=None, termination=ended
-    )
+    bare = replace(result, bounds={}, termination=ended)
     if result.claim is not None:  # the file itself has taken this from another one
-        beyond = result.claim.beyond(claim.lower_bound, claim.traffic_bound, claim.bottleneck_bound)
+        beyond = result.claim.beyond(claim.bounds)
         claim = claim if beyond is None else beyond
     known = replace(bare, status=Status.UNKNOWN) if bare.schedule is None else with_status(bare)
     return with_claim(known, claim)

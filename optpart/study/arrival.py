@@ -13,7 +13,7 @@ from optpart.formats.result import FORMAT, claim, constraints, schedule_from_dic
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.audit import audited
-from optpart.solution.goal import Objective
+from optpart.solution.goal import BOUND_KEYS, Measure, Objective
 from optpart.solution.result import Progress, Result, Status, with_claim
 from optpart.solution.termination import Termination
 
@@ -47,9 +47,8 @@ def rebuild(document: Any, instance: Instance) -> Result:
         instance,
         _field(document, "method", str),
         _status(document.get("status")),
-        makespan=_number(document.get("makespan"), "makespan"),
-        lower_bound=_number(document.get("lower_bound"), "lower_bound"),
-        traffic=_number(document.get("traffic"), "traffic"),
+        values=_numbers(document, {measure: measure for measure in BOUND_KEYS}),
+        bounds=_numbers(document, BOUND_KEYS),
         schedule=None if schedule is None else schedule_from_dict(schedule, instance),
         reason=reason,
         seconds=_seconds(document.get("seconds", 0), "seconds"),
@@ -61,12 +60,9 @@ def rebuild(document: Any, instance: Instance) -> Result:
         ),
         versions=_versions(document.get("versions", {})),
         objective=_objective(document.get("objective", "makespan")),
-        traffic_bound=_number(document.get("traffic_bound"), "traffic_bound"),
         given=_field(document, "given", str, ""),
         refused=_field(document, "refused", bool, False),
         termination=termination(document),
-        bottleneck=_number(document.get("bottleneck"), "bottleneck"),
-        bottleneck_bound=_number(document.get("bottleneck_bound"), "bottleneck_bound"),
         contiguous=contiguous,
         device_order=device_order,
     )
@@ -86,6 +82,11 @@ def _field(
     if not isinstance(value, kind):
         raise InputError(key, f"not a {kind.__name__}", "give a result as optpart writes it")
     return value
+
+
+def _numbers(document: Any, keys: Mapping[Measure, str]) -> dict[Measure, Fraction]:
+    read = {measure: _number(document.get(key), key) for measure, key in keys.items()}
+    return {measure: value for measure, value in read.items() if value is not None}
 
 
 def _number(value: Any, place: str) -> Fraction | None:

@@ -227,8 +227,7 @@ def _held(found: Result, others: Iterable[Result]) -> Result:
     held = denied(found, why) if why else found
     if best is found:
         return held
-    better = replace(held, makespan=best.makespan, schedule=best.schedule, traffic=best.traffic)
-    return with_status(better)
+    return with_status(replace(held, values=best.values, schedule=best.schedule))
 
 
 def _with_library(free: Result, known: library.Evidence) -> tuple[Result, tuple[str, ...]]:

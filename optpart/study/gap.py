@@ -21,6 +21,7 @@ from optpart.showing import Shown, faces
 from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.claim import LIBRARY as THE_LIBRARY
 from optpart.solution.claim import Claim
+from optpart.solution.goal import Measure
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.study import library
 from optpart.study.engine import Engine, local
@@ -542,7 +543,7 @@ def _reference(
     ]
     claims = [r.claim for r in results if r.claim is not None and not r.given]
     if known.bound is not None and holds(LIBRARY, known.bound):
-        claims.append(Claim(THE_LIBRARY, known.bound))
+        claims.append(Claim(THE_LIBRARY, {"makespan": known.bound}))
     if makespan is None or makespan not in (bound for bound, _ in bounds):
         # What is claimed to be closed is proven again if that is cheap.
         closed = makespan is not None and makespan in (claim.lower_bound for claim in claims)
@@ -552,7 +553,8 @@ def _reference(
                 return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))
             bounds.append((combinatorial.value, combinatorial.name))
     bound, bound_by = max(bounds, key=lambda pair: pair[0], default=(None, ""))
-    beyond = [left for claim in claims if (left := claim.beyond(bound)) is not None]
+    proven: dict[Measure, Fraction] = {} if bound is None else {"makespan": bound}
+    beyond = [left for claim in claims if (left := claim.beyond(proven)) is not None]
     claim = max(beyond, key=lambda claim: (claim.infeasible, claim.lower_bound or 0), default=None)
     note = next((r.reason for r in results if r.method == EXACT and not r.refused), "")
     reference = Reference(makespan, bound, makespan_by, bound_by, note=note, claim=claim)

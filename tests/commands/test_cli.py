@@ -624,14 +624,15 @@ class TestASolverThatFails:
 
     @pytest.fixture(params=["it dies", "it refuses"])
     def failure(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-        from optpart.exact import solve as cpsat
+        from optpart.exact import run as solver_run
+        from optpart.exact.solve import _Solve
 
         if request.param == "it dies":
-            monkeypatch.setattr(cpsat, "WORKER", "optpart")  # a module without a main
+            monkeypatch.setattr(_Solve, "worker", "optpart")  # a module without a main
             return "the solver died (exit 1)"
-        limits = cpsat.Limits
+        limits = solver_run.Limits
         monkeypatch.setattr(
-            cpsat, "Limits", lambda seconds, workers, *rest: limits(seconds, 100_000, *rest)
+            solver_run, "Limits", lambda seconds, workers, *rest: limits(seconds, 100_000, *rest)
         )
         return "the solver answered MODEL_INVALID"
 

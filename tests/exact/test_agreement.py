@@ -21,6 +21,7 @@ from optpart.methods.pareto import pareto
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Task
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
@@ -132,7 +133,7 @@ def test_the_pareto_front(communication: Communication, memory: Memory) -> None:
         instance, _ = judged(communication, memory, seed)
         front = [
             (point.makespan, point.traffic)
-            for point in pareto(instance, ONE)
+            for point in pareto(Job(instance, budget=ONE))
             if point.status is Status.OPTIMAL
         ]
         assert front == walked(instance)

@@ -14,7 +14,8 @@ from optpart.formats import result as result_format
 from optpart.methods.cpsat import cpsat
 from optpart.methods.pareto import pareto
 from optpart.problem.model import Communication
-from optpart.solution.goal import Goal, Objective
+from optpart.solution.goal import Goal, Measure, Objective
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Result, Status, with_bound
 from optpart.solution.verifier import verify
 
@@ -263,19 +264,19 @@ class TestPareto:
         return [(point.makespan, point.traffic) for point in front]
 
     def test_by_hand(self) -> None:
-        assert self.points(pareto(fork(), ONE)) == [(9, 3), (10, 0)]
+        assert self.points(pareto(Job(fork(), budget=ONE))) == [(9, 3), (10, 0)]
 
     def test_a_limit_cuts_the_front(self) -> None:
-        front = pareto(fork(), ONE, goal=Goal(makespan=Fraction(19, 2)))
+        front = pareto(Job(fork(), Goal(makespan=Fraction(19, 2)), ONE))
         assert self.points(front) == [(9, 3)]
 
     def test_without_any_schedule(self) -> None:
         builder = GraphBuilder().vertex("a", devices=["d0"]).vertex("b", devices=["d1"])
         instance = Instance(builder.edge("a", "b", None).build(), Cluster.uniform(2, bandwidth=0))
-        assert [point.status for point in pareto(instance, ONE)] == [Status.INFEASIBLE]
+        assert [point.status for point in pareto(Job(instance, budget=ONE))] == [Status.INFEASIBLE]
 
     def test_without_time_the_last_is_not_proven(self) -> None:
-        front = pareto(fork(), Budget(0, 1))
+        front = pareto(Job(fork(), budget=Budget(0, 1)))
         assert front[-1].status is Status.FEASIBLE
 
 
@@ -313,10 +314,14 @@ class TestRounding:
 def test_what_is_better(objective: Objective, order: list[tuple[int, int]]) -> None:
     """Pairs of makespan and traffic from best to worst."""
     goal = Goal(objective)
-    pairs = [(Fraction(makespan), Fraction(crossing)) for makespan, crossing in order]
-    for one, other in product(range(len(pairs)), repeat=2):
-        assert goal.better(pairs[one], pairs[other]) == (one < other)
+    values = [valued(makespan, crossing) for makespan, crossing in order]
+    for one, other in product(range(len(values)), repeat=2):
+        assert goal.better(values[one], values[other]) == (one < other)
 
 
 def test_the_makespan_ignores_the_traffic() -> None:
-    assert not Goal().better((Fraction(2), Fraction(1)), (Fraction(2), Fraction(5)))
+    assert not Goal().better(valued(2, 1), valued(2, 5))
+
+
+def valued(makespan: int, traffic: int) -> dict[Measure, Fraction]:
+    return {"makespan": Fraction(makespan), "traffic": Fraction(traffic)}

@@ -19,7 +19,7 @@ from signalling import signal_with_the_job
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.errors import InputError
 from optpart.exact import milp as module
-from optpart.exact.milp_job import Solver, proven_ticks
+from optpart.exact.milp_task import Solver, proven_ticks
 from optpart.exact.process import shared
 from optpart.methods.milp import milp
 from optpart.problem.model import Communication, Memory

@@ -15,12 +15,11 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder
 from optpart.bounds.windows import NEVER, Windows
 from optpart.errors import ContradictionError
-from optpart.exact import identical, symmetry, worker
+from optpart.exact import identical, run, symmetry, worker
 from optpart.exact import solve as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.longest_path import Choices
 from optpart.exact.model import ScheduleModel
-from optpart.exact.pruning import ALL, Pruning
 from optpart.exact.second_opinion import compare
 from optpart.kernels import horizon as horizons
 from optpart.kernels import ticks
@@ -29,6 +28,7 @@ from optpart.methods.milp import milp
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
+from optpart.solution.pruning import ALL, Pruning
 from optpart.solution.result import Budget, Result
 from optpart.solution.schedule import Schedule
 from optpart.testing.draw import draw_instance
@@ -136,7 +136,7 @@ class TestMutation:
         def borrowed(name: str) -> Iterator[Here]:
             yield Here()
 
-        monkeypatch.setattr(module, "borrowed", borrowed)
+        monkeypatch.setattr(run, "borrowed", borrowed)
 
     def noticed(
         self,

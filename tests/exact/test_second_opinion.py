@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,12 @@ def proven(objective: Objective = "makespan") -> Result:
     return result
 
 
+def reached(**values: Fraction | int) -> dict[str, Any]:
+    """Values and equal bounds."""
+    exact = {measure: Fraction(value) for measure, value in values.items()}
+    return {"values": exact, "bounds": exact}
+
+
 @pytest.mark.parametrize("objective", ["makespan", "traffic", "lexicographic"])
 def test_correct_results_pass(objective: Objective) -> None:
     result = proven(objective)
@@ -38,26 +45,26 @@ def test_correct_results_pass(objective: Objective) -> None:
 
 
 def test_an_optimum_too_high_is_contradicted() -> None:
-    wrong = replace(proven(), makespan=Fraction(5), lower_bound=Fraction(5))
+    wrong = replace(proven(), **reached(makespan=5, traffic=2))
     with pytest.raises(ContradictionError, match="apart: cpsat has lower bound 5, enumerate has"):
         confirmed(wrong)
 
 
 def test_an_optimum_too_low_is_contradicted() -> None:
-    wrong = replace(proven(), makespan=Fraction(3), lower_bound=Fraction(3))
+    wrong = replace(proven(), **reached(makespan=3, traffic=2))
     with pytest.raises(ContradictionError, match="enumerate has lower bound 4, cpsat has"):
         confirmed(wrong)
 
 
 def test_a_false_infeasibility_is_contradicted() -> None:
-    wrong = replace(proven(), status=Status.INFEASIBLE, schedule=None, makespan=None, traffic=None)
+    wrong = replace(proven(), status=Status.INFEASIBLE, schedule=None, values={})
     with pytest.raises(ContradictionError, match="cpsat says INFEASIBLE, enumerate has a schedule"):
         confirmed(wrong)
 
 
 @pytest.mark.parametrize("objective", ["traffic", "lexicographic"])
 def test_a_traffic_too_high_is_contradicted(objective: Objective) -> None:
-    wrong = replace(proven(objective), traffic=Fraction(3), traffic_bound=Fraction(3))
+    wrong = replace(proven(objective), **reached(makespan=4, traffic=3))
     with pytest.raises(ContradictionError, match="traffic bound 3"):
         confirmed(wrong, Goal(objective))
 
@@ -66,7 +73,7 @@ def test_a_bottleneck_too_high_is_contradicted() -> None:
     right = proven("bottleneck")
     assert right.bottleneck is not None
     high = right.bottleneck + 1
-    wrong = replace(right, bottleneck=high, bottleneck_bound=high)
+    wrong = replace(right, **reached(makespan=4, traffic=2, bottleneck=high))
     with pytest.raises(ContradictionError, match=f"bottleneck bound {high}, enumerate has"):
         confirmed(wrong, Goal("bottleneck"))
 

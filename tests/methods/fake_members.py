@@ -9,6 +9,7 @@ from typing import Any
 
 from optpart import Instance, Result, Schedule, conclude, retime
 from optpart.errors import UnsupportedError
+from optpart.solution.job import Job
 from optpart.solution.result import Progress, Watch
 from optpart.solution.termination import Termination
 
@@ -38,89 +39,91 @@ def ended(instance: Instance, schedule: Schedule | None = None, **found: Any) ->
     return conclude(instance, NAME, schedule, **found)
 
 
-def idles(instance: Instance, **_: Any) -> Result:
-    return ended(instance)
+def idles(job: Job, *_: Any) -> Result:
+    return ended(job.instance)
 
 
-def breaks(instance: Instance, **_: Any) -> Result:
-    raise ZeroDivisionError(f"on {instance.name}")
+def breaks(job: Job, *_: Any) -> Result:
+    raise ZeroDivisionError(f"on {job.instance.name}")
 
 
-def dies(instance: Instance, **_: Any) -> Result:
+def dies(job: Job, *_: Any) -> Result:
     os._exit(7)
 
 
-def hangs(instance: Instance, **_: Any) -> Result:
+def hangs(job: Job, *_: Any) -> Result:
     while True:
         time.sleep(1000)
 
 
-def finds_then_hangs(instance: Instance, *, watch: Watch | None, **_: Any) -> Result:
-    found = spread(instance)
-    told(watch, found, found.makespan(instance), Fraction(0))
-    return hangs(instance)
+def finds_then_hangs(job: Job, watch: Watch | None, **_: Any) -> Result:
+    found = spread(job.instance)
+    told(watch, found, found.makespan(job.instance), Fraction(0))
+    return hangs(job)
 
 
-def proves_then_hangs(instance: Instance, *, watch: Watch | None, **_: Any) -> Result:
-    told(watch, None, None, spread(instance).makespan(instance))
-    return hangs(instance)
+def proves_then_hangs(job: Job, watch: Watch | None, **_: Any) -> Result:
+    told(watch, None, None, spread(job.instance).makespan(job.instance))
+    return hangs(job)
 
 
-def solves_then_hangs(instance: Instance, *, watch: Watch | None, **_: Any) -> Result:
-    found = spread(instance)
-    told(watch, found, found.makespan(instance), found.makespan(instance))
-    return hangs(instance)
+def solves_then_hangs(job: Job, watch: Watch | None, **_: Any) -> Result:
+    found = spread(job.instance)
+    told(watch, found, found.makespan(job.instance), found.makespan(job.instance))
+    return hangs(job)
 
 
-def refuses(instance: Instance, **_: Any) -> Result:
+def refuses(job: Job, *_: Any) -> Result:
     raise UnsupportedError("model", "too odd for this member", "")
 
 
-def finds(instance: Instance, **_: Any) -> Result:
-    return ended(instance, spread(instance))
+def finds(job: Job, *_: Any) -> Result:
+    return ended(job.instance, spread(job.instance))
 
 
-def finds_worse(instance: Instance, **_: Any) -> Result:
-    return ended(instance, on_one(instance))
+def finds_worse(job: Job, *_: Any) -> Result:
+    return ended(job.instance, on_one(job.instance))
 
 
-def proves(instance: Instance, **_: Any) -> Result:
-    return ended(instance, bound=spread(instance).makespan(instance))
+def proves(job: Job, *_: Any) -> Result:
+    return ended(job.instance, bound=spread(job.instance).makespan(job.instance))
 
 
-def solves(instance: Instance, **_: Any) -> Result:
-    found = spread(instance)
-    return ended(instance, found, bound=found.makespan(instance))
+def solves(job: Job, *_: Any) -> Result:
+    found = spread(job.instance)
+    return ended(job.instance, found, bound=found.makespan(job.instance))
 
 
-def boasts(instance: Instance, **_: Any) -> Result:
-    return ended(instance, bound=Fraction(10**9))
+def boasts(job: Job, *_: Any) -> Result:
+    return ended(job.instance, bound=Fraction(10**9))
 
 
-def contradicts_itself(instance: Instance, **_: Any) -> Result:
+def contradicts_itself(job: Job, *_: Any) -> Result:
     raise AssertionError("one and one make three; please report this")
 
 
-def excludes(instance: Instance, **_: Any) -> Result:
-    return conclude(instance, NAME, None, infeasible="no room")
+def excludes(job: Job, *_: Any) -> Result:
+    return conclude(job.instance, NAME, None, infeasible="no room")
 
 
-def rounds(instance: Instance, **_: Any) -> Result:
+def rounds(job: Job, *_: Any) -> Result:
     ends = {"termination": Termination.ROUNDING, "reason": "closed except for rounding"}
-    found = spread(instance)
-    return ended(instance, found, bound=found.makespan(instance) * (1 - Fraction(1, 10**9)), **ends)
+    found = spread(job.instance)
+    return ended(
+        job.instance, found, bound=found.makespan(job.instance) * (1 - Fraction(1, 10**9)), **ends
+    )
 
 
-def needs_a_start(instance: Instance, *, start: Schedule | None, **_: Any) -> Result:
-    found = "none" if start is None else start.makespan(instance)
-    return ended(instance, termination=Termination.FAILED, reason=f"started from {found}")
+def needs_a_start(job: Job, *_: Any) -> Result:
+    found = "none" if job.start is None else job.start.makespan(job.instance)
+    return ended(job.instance, termination=Termination.FAILED, reason=f"started from {found}")
 
 
-def waits(instance: Instance, *, watch: Watch, **_: Any) -> Result:
+def waits(job: Job, watch: Watch, **_: Any) -> Result:
     """Report that nothing is new, as a method that waits for its solver does, until stopped."""
     try:
         while True:
             told(watch, None, None, Fraction(0))
             time.sleep(0.01)
     except KeyboardInterrupt:
-        return ended(instance, termination=Termination.INTERRUPTED, reason="interrupted")
+        return ended(job.instance, termination=Termination.INTERRUPTED, reason="interrupted")

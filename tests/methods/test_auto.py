@@ -16,13 +16,14 @@ from commandline import Run
 from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load, verify
 from optpart.children.worker import Channel, Worker
 from optpart.errors import UnsupportedError
-from optpart.exact.pruning import ALL
 from optpart.methods import registry
 from optpart.methods.portfolio import child as child_module
 from optpart.methods.portfolio import members as members_module
 from optpart.methods.portfolio.auto import auto
 from optpart.methods.portfolio.members import Case, Member, Place, plan
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
+from optpart.solution.pruning import ALL
 from optpart.solution.result import Progress
 from optpart.solution.termination import Termination
 from optpart.testing.draw import draw_instance
@@ -53,8 +54,12 @@ def chain(vertices: int, kinds: int = 1000) -> Instance:
     return Instance(builder.build(), Cluster.uniform(3))
 
 
-def shown(case: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, int]]]:
-    turns, beside = plan(case)
+def case(instance: Instance, cluster: bool = False, **asked: Any) -> Case:
+    return Case(Job(instance, **asked), cluster)
+
+
+def shown(of: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, int]]]:
+    turns, beside = plan(of)
     return (
         [(row.name, row.place, row.until) for row in turns],
         [(row.name, count) for row, count in beside],
@@ -64,19 +69,19 @@ def shown(case: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, i
 class TestPlan:
     def test_small_is_for_cpsat_with_every_worker_and_a_search_at_the_end(self) -> None:
         turns = [("cpsat", "here", 0.9), ("hybrid", "process", 1.0)]
-        assert shown(Case(graph(60))) == (turns, [])
+        assert shown(case(graph(60))) == (turns, [])
 
     def test_a_search_that_would_be_too_short_begins_only_if_cpsat_gives_up(self) -> None:
-        turns, _ = shown(Case(graph(60), budget=Budget(10, 2)))
+        turns, _ = shown(case(graph(60), budget=Budget(10, 2)))
         assert turns == [("cpsat", "here", 1.0), ("hybrid", "process", 1.0)]
 
     def test_others_work_beside_cpsat_where_there_are_many_workers(self) -> None:
-        turns, beside = shown(Case(graph(40), budget=Budget(60, 8)))
+        turns, beside = shown(case(graph(40), budget=Budget(60, 8)))
         assert turns[:2] == [("cpsat", "here", 0.05), ("cpsat", "here", 0.9)]
         assert beside == [("milp", 2), ("hybrid", 2)]
 
     def test_medium_is_for_search_beside_cpsat_which_begins_anew(self) -> None:
-        turns, beside = shown(Case(graph(200), budget=Budget(60, 4)))
+        turns, beside = shown(case(graph(200), budget=Budget(60, 4)))
         assert [(name, until) for name, _, until in turns] == [
             ("cpsat", 0.05), ("cpsat", 0.4), ("cpsat", 1.0),
         ]  # fmt: skip
@@ -84,73 +89,73 @@ class TestPlan:
 
     @pytest.mark.parametrize("workers", [1, 2, 3])
     def test_few_workers_take_turns(self, workers: int) -> None:
-        turns, beside = shown(Case(graph(200), budget=Budget(60, workers)))
+        turns, beside = shown(case(graph(200), budget=Budget(60, workers)))
         assert [name for name, *_ in turns] == ["cpsat", "hybrid", "cpsat"]
         assert beside == []
 
     @pytest.mark.parametrize("vertices", [60, 200])
     def test_a_graph_in_series_is_also_for_the_method_of_that_name(self, vertices: int) -> None:
-        turns, beside = shown(Case(chain(vertices)))
+        turns, beside = shown(case(chain(vertices)))
         assert turns[0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
-        turns, beside = shown(Case(chain(vertices), budget=Budget(60, 1)))
+        turns, beside = shown(case(chain(vertices), budget=Budget(60, 1)))
         assert [name for name, *_ in turns][:2] == ["cpsat", "series"]
         assert beside == []
 
     def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
-        turns, beside = shown(Case(chain(60, kinds=3)))
+        turns, beside = shown(case(chain(60, kinds=3)))
         assert turns[:2] == [("series", "here", 0.1), ("cpsat", "here", 0.9)]
-        assert shown(Case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
+        assert shown(case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
-        turns, beside = shown(Case(chain(60), budget=Budget(60, 1, deterministic=1)))
+        turns, beside = shown(case(chain(60), budget=Budget(60, 1, deterministic=1)))
         assert ([name for name, *_ in turns], beside) == (["cpsat", "hybrid"], [])
 
     def test_blocks_are_for_the_method_of_pipelines(self) -> None:
-        turns, _ = shown(Case(chain(20), Goal("bottleneck", contiguous=True)))
+        turns, _ = shown(case(chain(20), goal=Goal("bottleneck", contiguous=True)))
         assert [name for name, *_ in turns][:2] == ["pipeline", "cpsat"]
 
     def test_large_is_for_search(self) -> None:
-        assert shown(Case(graph(2001))) == ([("search", "process", 1.0)], [])
+        assert shown(case(graph(2001))) == ([("search", "process", 1.0)], [])
 
     @pytest.mark.parametrize("vertices", [60, 200])
     def test_on_a_cluster_a_search_from_here_is_spread_and_all_else_works_beside(
         self, vertices: int
     ) -> None:
-        turns, beside = shown(Case(graph(vertices), budget=Budget(60, 16), cluster=True))
+        turns, beside = shown(case(graph(vertices), budget=Budget(60, 16), cluster=True))
         assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 1.0)]
         assert beside == [("cpsat", 7)]
 
     def test_all_of_a_cluster_searches_a_large_graph(self) -> None:
-        case = Case(graph(3000), budget=Budget(60, 16), cluster=True)
-        assert shown(case) == ([("search", "here", 1.0)], [])
+        found = case(graph(3000), budget=Budget(60, 16), cluster=True)
+        assert shown(found) == ([("search", "here", 1.0)], [])
 
     def test_few_workers_of_a_cluster_take_turns(self) -> None:
-        turns, beside = shown(Case(graph(200), budget=Budget(60, 3), cluster=True))
+        turns, beside = shown(case(graph(200), budget=Budget(60, 3), cluster=True))
         assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 0.9), ("cpsat", "here", 1.0)]
         assert beside == []
 
     @pytest.mark.parametrize("vertices", [40, 60, 200])
     def test_a_cluster_always_has_a_place_for_those_beside(self, vertices: int) -> None:
         for workers in range(2, 40):
-            case = Case(chain(vertices), budget=Budget(60, workers), cluster=True)
-            assert sum(count for _, count in plan(case).beside) < workers
+            found = case(chain(vertices), budget=Budget(60, workers), cluster=True)
+            assert sum(count for _, count in plan(found).beside) < workers
 
     @pytest.mark.parametrize("vertices", [60, 200, 2001])
     @pytest.mark.parametrize("workers", [1, 2, 8])
     def test_cpsat_has_it_all_where_no_search_supports_the_goal(
         self, vertices: int, workers: int
     ) -> None:
-        case = Case(graph(vertices), Goal(traffic=Fraction(5)), Budget(60, workers))
-        turns, beside = shown(case)
+        found = case(graph(vertices), goal=Goal(traffic=Fraction(5)), budget=Budget(60, workers))
+        turns, beside = shown(found)
         assert {name for name, *_ in turns} == {"cpsat"}
         assert len(turns) == 1 or beside
         assert "hybrid" not in dict(beside)
 
     def test_only_methods_that_know_the_rules_can_leave_them_out(self) -> None:
-        case = Case(graph(40), budget=Budget(60, 8), without=ALL)
-        turns, beside = shown(case)
+        found = case(graph(40), budget=Budget(60, 8), without=ALL)
+        turns, beside = shown(found)
         assert ({name for name, *_ in turns}, beside) == ({"cpsat"}, [("milp", 2)])
 
     def test_a_goal_is_refused_only_if_no_member_supports_it(
@@ -159,7 +164,7 @@ class TestPlan:
         row = Member("hybrid", "", "beside", lambda _: True)
         monkeypatch.setattr(members_module, "MEMBERS", (row,))
         assert registry.supports("auto", PAIR) == ""
-        assert [row.place for row in plan(Case(PAIR)).turns] == ["process"]
+        assert [row.place for row in plan(case(PAIR)).turns] == ["process"]
         limited = Goal(traffic=Fraction(5))
         assert registry.supports("auto", PAIR, limited) == "no member of auto supports it"
         with pytest.raises(UnsupportedError, match="no member of auto supports it"):

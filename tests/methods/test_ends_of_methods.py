@@ -19,6 +19,7 @@ from optpart.methods.pareto import pareto
 from optpart.methods.solve import ask
 from optpart.problem.model import Communication
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Progress
 from optpart.solution.termination import Termination
 from optpart.study.run import Run, execute
@@ -70,7 +71,9 @@ class TestProven:
         assert ask(too_large(), "heft").answer().termination is Termination.PROVEN
 
     def test_on_the_whole_front(self) -> None:
-        assert [result.termination for result in pareto(pair(), TEN)] == [Termination.PROVEN]
+        assert [result.termination for result in pareto(Job(pair(), budget=TEN))] == [
+            Termination.PROVEN
+        ]
 
 
 class TestCompleted:
@@ -146,28 +149,28 @@ class TestInterrupted:
         monkeypatch.setattr(search_module, "repaired", nothing)
         monkeypatch.setattr(search_module, "pack", lambda *_: Packed(None, ""))
         result = search_module.run_search(
-            "search", hard(), budget=TEN, starts=lambda *_, **__: iter(())
+            "search", Job(hard(), budget=TEN), starts=lambda *_, **__: iter(())
         )
         assert (result.schedule, result.termination) == (None, Termination.INTERRUPTED)
 
     def test_a_front_ends_there_even_if_the_point_is_proven(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def cut_short(instance: Instance, *, goal: Goal, **_: object) -> Result:
-            one = registry.get("single+fifo")(instance)
+        def cut_short(job: Job, watch: object) -> Result:
+            one = registry.get("single+fifo")(job.instance)
+            ended = Termination.INTERRUPTED
             return conclude(
-                instance,
+                job.instance,
                 "cpsat",
                 one.schedule,
-                bound=one.makespan,
-                traffic_bound=one.traffic,
-                termination=Termination.INTERRUPTED,
-                goal=goal,
+                bound=one.values,
+                termination=ended,
+                goal=job.goal,
             )
 
         monkeypatch.setattr("optpart.methods.pareto.cpsat", cut_short)
         monkeypatch.setattr("optpart.methods.pareto.confirmed", lambda result, goal: result)
-        assert len(pareto(hard(), TEN)) == 1
+        assert len(pareto(Job(hard(), budget=TEN))) == 1
 
 
 class TestRounding:

@@ -366,9 +366,10 @@ class TestScope:
         monkeypatch.setattr(registry, "entry_points", lambda group: ())
         monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: command)
 
+    @pytest.mark.parametrize("option", ["checkpoint", "crew"])
     @pytest.mark.parametrize("name", SOLVERS)
-    def test_a_solver_has_the_parameter_that_it_declares(self, name: str) -> None:
-        assert registry.takes_goal(name) == ("goal" in signature(get(name)).parameters)
+    def test_a_solver_has_the_options_that_it_declares(self, name: str, option: str) -> None:
+        assert registry.takes(name, option) == (option in signature(get(name)).parameters)
 
     @pytest.mark.parametrize("name", ["heft", "hash+fifo"])
     def test_heuristics_take_no_goal(self, name: str) -> None:

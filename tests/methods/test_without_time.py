@@ -6,6 +6,7 @@ The heuristic verifies its schedule, and so does every method for its own result
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from optpart import Budget, Instance, Model, Schedule
 from optpart.methods import cpsat, registry
 from optpart.methods.solver_bound import solver_bound
 from optpart.solution import record, result
+from optpart.solution.job import Job
 from optpart.solution.verifier import Violation, verify
 from optpart.testing.draw import draw_instance
 
@@ -53,9 +55,9 @@ def test_a_bound_shares_what_is_computed_of_the_instance(
     seen: list[Instance] = []
     solve = cpsat.solve
 
-    def kept(instance: Instance, **options: object) -> object:
-        seen.append(instance)
-        return solve(instance, **options)  # type: ignore[arg-type]
+    def kept(job: Job, *rest: Any, **options: Any) -> object:
+        seen.append(job.instance)
+        return solve(job, *rest, **options)
 
     monkeypatch.setattr(cpsat, "solve", kept)
     asked = replace(instance, model=Model(memory=memory))  # type: ignore[arg-type]

@@ -59,7 +59,8 @@ def figures(text: str) -> list[str]:
 
 def result(instance: op.Instance, method: str, makespan: int, seed: int, **known: object) -> Result:
     return Result(
-        instance, method, op.Status.FEASIBLE, Fraction(makespan), traffic=Fraction(98765432),
+        instance, method, op.Status.FEASIBLE,
+        {"makespan": Fraction(makespan), "traffic": Fraction(98765432)},
         seconds=123.4, seed=seed, **known,
     )  # fmt: skip
 
@@ -224,15 +225,10 @@ def test_names_bring_neither_markup_nor_control_characters() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80])
 def test_a_progress_line_never_wraps_and_cuts_no_figure(width: int) -> None:
-    class Remarked(Progress):
-        @property
-        def remark(self) -> str:
-            return "a remark " * 9
-
     for step in (
         None,
         Progress(1.5, Fraction(10**17), Fraction(10**16)),
-        Remarked(1234.5, Fraction(80), Fraction(73)),
+        Progress(1234.5, Fraction(80), Fraction(73), remark="a remark " * 9),
     ):
         line = said("[1/9, about 3 min left] a-long-name-of-an-instance  mite+pct", step, width)
         assert len(line) <= width

@@ -21,7 +21,7 @@ INSTANCE = op.load("graham-1969-3")
 def written(path: Path, bound: int) -> Path:
     """Write a result with the optimal makespan, 12, a bound of 10, and a claim."""
     found = conclude(INSTANCE, "given", library.best_schedule(INSTANCE), bound=Fraction(10))
-    claim = Claim("state.json", Fraction(bound), code="numpy 1, optpart ab12")
+    claim = Claim("state.json", {"makespan": Fraction(bound)}, code="numpy 1, optpart ab12")
     results.write(with_claim(found, claim), path)
     return path
 

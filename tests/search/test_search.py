@@ -32,6 +32,7 @@ from optpart.search.layout import layout_of, read_start
 from optpart.search.plan import Layout
 from optpart.search.searcher import searcher
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -165,9 +166,8 @@ def test_exact_timing_takes_a_small_share_of_the_time(monkeypatch: pytest.Monkey
     instance = medium(49)
     start = worse_start(instance).schedule
     assert start is not None
-    run = module._Search(
-        "search", instance, Budget(200, 1), 0, None, Goal(), lambda *_, **__: iter(()), HERE
-    )
+    job = Job(instance, budget=Budget(200, 1))
+    run = module._Search("search", job, None, lambda *_, **__: iter(()), HERE)
     own = searcher(
         "search",
         instance,
@@ -214,7 +214,7 @@ def test_one_heuristic_is_tried_even_if_it_takes_all_the_time(limit: Budget, exp
             tried.append(name)
             yield registry.get(name)(instance, seed=seed).schedule
 
-    module.run_search("search", instance, starts=starts, budget=limit)
+    module.run_search("search", Job(instance, budget=limit), starts=starts)
     assert len(tried) == expected
 
 

@@ -10,6 +10,7 @@ import pytest
 from optpart import Cluster, Device, Goal, GraphBuilder, InputError, Instance, Model, retime
 from optpart.errors import ArgumentError
 from optpart.methods import registry
+from optpart.solution.goal import Measure
 from optpart.solution.result import Status, conclude
 
 DEVICES = [Device("cpu", 1, "CPU"), Device("gpu", 2, "GPU"), Device("tpu", 3)]
@@ -124,7 +125,9 @@ class TestBottleneck:
         Goal(contiguous=True).check(limited)
 
     def test_of_equal_bottlenecks_the_shorter_schedule_is_better(self) -> None:
-        values = [(2, 9, 1), (3, 1, 1), (1, 1, 2)]
+        rows = [(2, 9, 1), (3, 1, 1), (1, 1, 2)]
+        measures: tuple[Measure, ...] = ("makespan", "traffic", "bottleneck")
+        values = [dict(zip(measures, map(Fraction, row), strict=True)) for row in rows]
         for i, value in enumerate(values):
             for j, other in enumerate(values):
                 assert Goal("bottleneck").better(value, other) == (i < j)

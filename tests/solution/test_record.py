@@ -9,8 +9,9 @@ import pytest
 from optpart import Cluster, GraphBuilder, Instance, Schedule, Status, retime
 from optpart.solution import record as module
 from optpart.solution.goal import Goal, Objective
+from optpart.solution.job import Job
 from optpart.solution.record import Record
-from optpart.solution.result import Progress, Watch
+from optpart.solution.result import Budget, Progress, Watch
 from optpart.solution.termination import Termination
 
 #: Three vertices of one time unit, of which a feeds b and c.
@@ -36,7 +37,9 @@ BROKEN = Schedule(ALONE.placement, type(ALONE.start).from_fractions([0, 0, 1]), 
 def record(
     objective: Objective = "makespan", watch: Watch | None = None, **given: Fraction
 ) -> Record:
-    return Record(INSTANCE, Goal(objective, **given), watch, bound=Fraction(0))
+    return Record(
+        Job(INSTANCE, Goal(objective, **given), Budget(60, 4), 3), watch, bound=Fraction(0)
+    )
 
 
 def values(found: Record) -> list[tuple[Fraction | None, Fraction | None]]:
@@ -48,7 +51,7 @@ class TestSchedules:
         found = record()
         assert found.offer(ALONE) == found.offer(SPREAD) == found.offer(ALONE) == ""
         assert found.incumbent is SPREAD
-        assert (found.makespan, found.traffic) == (Fraction(5, 2), 1)
+        assert found.values == {"makespan": Fraction(5, 2), "traffic": 1}
 
     @pytest.mark.parametrize(
         ("objective", "best"),
@@ -91,7 +94,7 @@ class TestSchedules:
     def test_the_result_is_verified_whatever_was_said_before(self) -> None:
         found = record()
         found.offer_verified(BROKEN)
-        result = found.result("test", seed=0)
+        result = found.result("test")
         assert (result.status, result.schedule) == (Status.UNKNOWN, None)
         assert result.reason.startswith("its schedule is not valid: precedence")
 
@@ -101,7 +104,7 @@ class TestSchedules:
         found.offer_start(SPREAD)
         (remark,) = found.remarks
         assert remark.startswith("the given start was not used: precedence")
-        assert found.result("test", seed=0).reason == remark
+        assert found.result("test").reason == remark
 
 
 class TestBounds:
@@ -109,22 +112,21 @@ class TestBounds:
         found = record("lexicographic")
         for bound in (2, 1):
             found.raise_bound(Fraction(bound))
-            found.raise_traffic_bound(Fraction(bound))
-        assert (found.bound, found.traffic_bound) == (2, 2)
+            found.raise_bound(Fraction(bound), "traffic")
+        assert found.bounds == {"makespan": 2, "traffic": 2}
 
     def test_none_is_known_unless_one_is_given(self) -> None:
-        found = Record(INSTANCE, Goal("traffic"))
-        assert (found.bound, found.traffic_bound) == (None, None)
-        assert (record("traffic").bound, record("traffic").traffic_bound) == (0, 0)
-        assert record("lexicographic").traffic_bound is None
-        assert (record("bottleneck").bottleneck_bound, record().bottleneck_bound) == (0, None)
+        assert Record(Job(INSTANCE, Goal("traffic"))).bounds == {}
+        assert record("traffic").bounds == {"makespan": 0, "traffic": 0}
+        assert record("bottleneck").bounds == {"makespan": 0, "bottleneck": 0}
+        assert record().bounds == record("lexicographic").bounds == {"makespan": 0}
 
     def test_one_above_a_verified_schedule_is_a_bug(self) -> None:
         found = record()
         found.offer(SPREAD)
         found.raise_bound(Fraction(3))
-        with pytest.raises(AssertionError, match="lower bound 3 above a verified schedule"):
-            found.result("test", seed=0)
+        with pytest.raises(AssertionError, match="lower bound 3 of the makespan"):
+            found.result("test")
 
 
 class TestSteps:
@@ -149,18 +151,18 @@ class TestSteps:
         found = record("bottleneck")
         found.offer(ALONE)
         found.raise_bound(Fraction(1))
-        found.raise_bottleneck_bound(Fraction(2))
-        found.raise_bottleneck_bound(Fraction(1))
+        found.raise_bound(Fraction(2), "bottleneck")
+        found.raise_bound(Fraction(1), "bottleneck")
         found.offer(SPREAD)
         assert values(found) == [(3, 0), (3, 2), (2, 2)]
-        result = found.result("test", seed=0)
+        result = found.result("test")
         assert (result.status, result.bottleneck, result.bottleneck_bound) == ("OPTIMAL", 2, 2)
         assert result.makespan == Fraction(5, 2)
 
     def test_nothing_is_reported_twice(self) -> None:
         found = record("lexicographic")
         found.offer(ALONE)
-        found.raise_traffic_bound(Fraction(0))
+        found.raise_bound(Fraction(0), "traffic")
         assert values(found) == [(3, 0)]
 
 
@@ -169,14 +171,14 @@ class TestEnd:
         found = record()
         found.offer(SPREAD)
         found.raise_bound(Fraction(5, 2))
-        result = found.result("test", seed=3, workers=4)
+        result = found.result("test")
         assert (result.status, result.termination) == (Status.OPTIMAL, Termination.PROVEN)
         assert (result.method, result.seed, result.workers) == ("test", 3, 4)
         assert result.trace == tuple(found.trace)
 
     def test_infeasibility_leaves_no_bounds(self) -> None:
         found = record("traffic")
-        result = found.result("test", infeasible="no room", seed=0)
+        result = found.result("test", infeasible="no room")
         assert (result.status, result.termination) == (Status.INFEASIBLE, Termination.PROVEN)
         assert (result.lower_bound, result.traffic_bound, result.reason) == (None, None, "no room")
 
@@ -184,7 +186,7 @@ class TestEnd:
         found = record()
         found.remarks.append("so it is")
         found.end(Termination.TIME_LIMIT, "time limit")
-        result = found.result("test", seed=0)
+        result = found.result("test")
         assert (result.termination, result.reason) == (
             Termination.TIME_LIMIT,
             "time limit; so it is",
@@ -194,7 +196,7 @@ class TestEnd:
         found = record()
         found.end(Termination.ROUNDING, "closed except for rounding")
         found.go_on()
-        result = found.result("test", seed=0)
+        result = found.result("test")
         assert (result.termination, result.reason) == (Termination.COMPLETED, "")
 
     def test_an_interrupt_keeps_the_incumbent(self) -> None:
@@ -202,7 +204,7 @@ class TestEnd:
         with found.until_interrupted():
             found.offer(SPREAD)
             raise KeyboardInterrupt
-        result = found.result("test", seed=0)
+        result = found.result("test")
         assert (result.termination, result.reason) == (Termination.INTERRUPTED, "interrupted")
         assert result.makespan == Fraction(5, 2)
 

@@ -218,7 +218,7 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
         "bound 9 contradicts a verified schedule of 6 by heft",
     ),
     "liar_optimal": (
-        lambda i: replace(apart(i), lower_bound=Fraction(8), status=OPTIMAL),
+        lambda i: replace(apart(i), bounds={"makespan": Fraction(8)}, status=OPTIMAL),
         "OPTIMAL at 8 contradicts a verified schedule of 6 by heft",
     ),
     "optimal_without_proof": (
@@ -226,7 +226,7 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
         "OPTIMAL without a bound that proves it",
     ),
     "above_itself": (
-        lambda i: replace(honest(i), lower_bound=Fraction(9)),
+        lambda i: replace(honest(i), bounds={"makespan": Fraction(9)}),
         "bound 9 contradicts its own schedule of 6",
     ),
     "asserts": (
@@ -238,15 +238,18 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
         "INFEASIBLE contradicts its own schedule of 6",
     ),
     "flatters": (
-        lambda i: replace(honest(i), makespan=Fraction(5)),
+        lambda i: replace(honest(i), values={"makespan": Fraction(5)}),
         "makespan 5 is not that of its schedule, which is 6",
     ),
     "invalid": (
-        lambda i: bare(i, FEASIBLE, makespan=Fraction(2), schedule=overlapping(i)),
+        lambda i: bare(i, FEASIBLE, values={"makespan": Fraction(2)}, schedule=overlapping(i)),
         "its schedule is not valid: precedence",
     ),
     "empty": (lambda i: bare(i, FEASIBLE), "FEASIBLE without a schedule"),
-    "boasts": (lambda i: bare(i, FEASIBLE, makespan=Fraction(1)), "1 without a schedule"),
+    "boasts": (
+        lambda i: bare(i, FEASIBLE, values={"makespan": Fraction(1)}),
+        "1 without a schedule",
+    ),
     "raiser": (raises(ZeroDivisionError("oh")), "failed: ZeroDivisionError: oh"),
     "exits": (raises(SystemExit(0)), "failed: SystemExit: 0"),
     "hungry": (raises(MemoryError()), "failed: out of memory"),
@@ -258,9 +261,18 @@ LIARS: dict[str, tuple[Callable[[Instance], Any], str]] = {
         lambda i: bare(i, FEASIBLE, schedule=replace(alone(i), placement=[2, 2, 2])),
         "its result cannot be read (AttributeError",
     ),
-    "nan": (lambda i: bare(i, Status.UNKNOWN, lower_bound=float("nan")), "lower_bound: nan is no"),
-    "floats": (lambda i: bare(i, Status.UNKNOWN, lower_bound=9.0), "9.0 is not an exact number"),
-    "text": (lambda i: bare(i, Status.UNKNOWN, lower_bound="9"), "'9' is not an exact number"),
+    "nan": (
+        lambda i: bare(i, Status.UNKNOWN, bounds={"makespan": float("nan")}),
+        "lower_bound: nan is no",
+    ),
+    "floats": (
+        lambda i: bare(i, Status.UNKNOWN, bounds={"makespan": 9.0}),
+        "9.0 is not an exact number",
+    ),
+    "text": (
+        lambda i: bare(i, Status.UNKNOWN, bounds={"makespan": "9"}),
+        "'9' is not an exact number",
+    ),
     "unknown_status": (lambda i: bare(i, "GREAT"), "status: 'GREAT' is not a valid status"),  # type: ignore[arg-type]
     "early": (lambda i: replace(honest(i), seconds=-1.0), "seconds: -1.0 is not a duration"),
     "no_trace": (lambda i: replace(honest(i), trace=(1, 2)), "trace: 1 is not a valid trace"),

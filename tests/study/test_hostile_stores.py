@@ -108,7 +108,10 @@ class TestClaims:
         assert result is not None
         assert (result.status, result.makespan, result.lower_bound) == (Status.FEASIBLE, 80, None)
         assert result.termination is None
-        assert result.claim == Claim(str(forged), result.makespan, method="heft", code=RUN.key.code)
+        claimed = result.values["makespan"]
+        assert result.claim == Claim(
+            str(forged), {"makespan": claimed}, method="heft", code=RUN.key.code
+        )
 
     def test_a_row_makes_no_reference_an_optimum(self, forged: Path) -> None:
         with Store(forged) as store:

@@ -367,7 +367,7 @@ def test_a_table_says_that_means_leave_out_runs_without_a_schedule(
     gap_table.print_summary(plain_console(), comparisons)
     assert "Means are over solved runs only" not in capsys.readouterr().out
     (result,) = comparisons[0].results
-    unsolved = replace(result, status=Status.UNKNOWN, makespan=None, schedule=None)
+    unsolved = replace(result, status=Status.UNKNOWN, values={}, schedule=None)
     comparisons[0] = replace(comparisons[0], results=(unsolved,))
     gap_table.print_summary(plain_console(), comparisons)
     assert "Means are over solved runs only" in capsys.readouterr().out

@@ -14,12 +14,12 @@ from optpart.errors import UnsupportedError
 from optpart.exact.enumeration.network import Network
 from optpart.exact.enumeration.numbers import Numbers
 from optpart.exact.enumeration.resource import Arc, Event, earliest
-from optpart.limits import check_seed
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Progress, Result, Watch, conclude
+from optpart.solution.goal import MINIMISED, Goal, Measure
+from optpart.solution.job import Job, method
+from optpart.solution.result import Progress, Result, Watch, conclude
 from optpart.solution.schedule import Schedule, Transfers
 from optpart.solution.termination import Termination
 
@@ -31,27 +31,15 @@ _BRANCHES = 10_000
 
 #: Makespan, traffic and bottleneck, as integers; the bottleneck is 0 unless it is minimised.
 Value = tuple[int, int, int]
+_MEASURES: tuple[Measure, ...] = ("makespan", "traffic", "bottleneck")
 
 
-def enumerate_all(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal = Goal(),  # noqa: B008
-) -> Result:
+@method
+def enumerate_all(job: Job, watch: Watch | None = None) -> Result:
     """Solve a small instance of any model exactly, by enumeration.
 
-    Parameters
-    ----------
-    seed : int
-        Has no effect: the search is deterministic.
-    start : Schedule, optional
-        Its placement is tried first.
-    goal : Goal
-        Every objective, limit and given decision is supported.
+    Every objective, limit and given decision is supported. The placement of the start is tried
+    first; the seed has no effect.
 
     Returns
     -------
@@ -63,12 +51,9 @@ def enumerate_all(
     ------
     UnsupportedError
         If the graph has more than :data:`MAX_VERTICES` vertices.
-    InputError
-        If ``goal`` refers to something that the instance lacks.
     """
-    check_seed(seed)
-    check_scope(instance, goal)
-    return _Search(instance, goal, budget or Budget(), start, watch).run(seed)
+    check_scope(job.instance, job.goal)
+    return _Search(job, watch).run()
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
@@ -95,19 +80,15 @@ class _Node:
 class _Search:
     """Depth-first search that enters the most promising branch first."""
 
-    def __init__(
-        self,
-        instance: Instance,
-        goal: Goal,
-        budget: Budget,
-        start: Schedule | None,
-        watch: Watch | None,
-    ) -> None:
+    def __init__(self, job: Job, watch: Watch | None) -> None:
         self.begin = time.perf_counter()
+        instance, goal = job.instance, job.goal
         self.instance = instance
-        self.budget = budget
+        self.seed = job.seed
+        self.budget = job.budget
         self.watch = watch
         self.goal = goal
+        self.compared = [_MEASURES.index(measure) for measure in MINIMISED[goal.objective]]
         self.numbers = Numbers(instance, goal)
         self.alike = self.numbers.alike_devices()
         self.load_unit = self.numbers.scale * self.numbers.channels
@@ -115,7 +96,7 @@ class _Search:
             math.inf if goal.makespan is None else goal.makespan * self.numbers.scale,
             math.inf if goal.traffic is None else goal.traffic * self.numbers.measure,
         )
-        self.first = [] if start is None else start.placement.tolist()
+        self.first = [] if job.start is None else job.start.placement.tolist()
         self.device = [-1] * self.numbers.n
         self.best: Value | None = None
         self.schedule: Schedule | None = None
@@ -125,7 +106,7 @@ class _Search:
         self.branches = 0
         self.trace: list[Progress] = []
 
-    def run(self, seed: int) -> Result:
+    def run(self) -> Result:
         ended, reason = Termination.COMPLETED, ""
         try:
             root = self._node(self.device)
@@ -139,65 +120,44 @@ class _Search:
             self.open = [value for value in self.open if value < self._key(self.best)]
         if self.open and ended is not Termination.INTERRUPTED:
             ended, reason = Termination.TIME_LIMIT, "time limit"
-        bound, traffic_bound, bottleneck_bound = self._bounds()
         return conclude(
             self.instance,
             "enumerate",
             self.schedule,
-            bound=bound,
+            bound=self._bounds(),
             infeasible="" if self.best or self.open else self._why_infeasible(),
             termination=ended,
             reason=reason,
             seconds=time.perf_counter() - self.begin,
-            seed=seed,
+            seed=self.seed,
             trace=tuple(self.trace),
             goal=self.goal,
-            traffic_bound=traffic_bound,
-            bottleneck_bound=bottleneck_bound,
         )
 
     def _why_infeasible(self) -> str:
         found = contradiction(self.instance) or self.goal.contradiction(self.instance)
         return found or excluded(self.instance, "enumeration", self.goal.given)
 
-    def _bounds(self) -> tuple[Fraction, Fraction | None, Fraction | None]:
-        """Return the proven bounds on makespan, traffic and bottleneck."""
-        makespan, traffic, bottleneck = self.root
-        objective = self.goal.objective
+    def _bounds(self) -> dict[Measure, Fraction]:
+        """Return the proven bounds on the makespan and on what is minimised."""
+        proven = dict(zip(_MEASURES, self.root, strict=True))
+        minimised = MINIMISED[self.goal.objective]
         if self.best is not None or self.open:
             least = min([*self.open, *([self._key(self.best)] if self.best else [])])
-            match objective:
-                case "makespan":
-                    (makespan,) = least
-                case "traffic":
-                    (traffic,) = least
-                case "bottleneck":
-                    (bottleneck,) = least
-                case "lexicographic":
-                    makespan = least[0]
-                    # The traffic is minimal only among schedules of this makespan.
-                    if self.best is not None and self.best[0] == makespan:
-                        traffic = least[1]
-        return (
-            Fraction(makespan, self.numbers.scale),
-            Fraction(traffic, self.numbers.measure)
-            if objective in ("traffic", "lexicographic")
-            else None,
-            Fraction(bottleneck, self.load_unit) if objective == "bottleneck" else None,
-        )
+            proven[minimised[0]] = least[0]
+            # The traffic is minimal only among schedules of the least makespan.
+            if len(least) > 1 and self.best is not None and self.best[0] == least[0]:
+                proven["traffic"] = least[1]
+        units = (self.numbers.scale, self.numbers.measure, self.load_unit)
+        return {
+            measure: Fraction(proven[measure], unit)
+            for measure, unit in zip(_MEASURES, units, strict=True)
+            if measure in ("makespan", *minimised)
+        }
 
     def _key(self, value: Value) -> tuple[int, ...]:
         """Return the value that the objective compares."""
-        makespan, traffic, bottleneck = value
-        match self.goal.objective:
-            case "makespan":
-                return (makespan,)
-            case "traffic":
-                return (traffic,)
-            case "lexicographic":
-                return makespan, traffic
-            case "bottleneck":
-                return (bottleneck,)
+        return tuple(value[i] for i in self.compared)
 
     def _hopeless(self, value: Value) -> bool:
         """Return whether a branch with this lower bound can be pruned."""

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from optpart.children.crew import HERE, Crew
 from optpart.children.losses import Losses, lose
-from optpart.exact.pruning import NONE, Pruning
 from optpart.kernels.all import is_ready
-from optpart.limits import available_processors, check_seed
+from optpart.limits import available_processors
 from optpart.methods import registry
 from optpart.methods.portfolio.child import Child
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
-from optpart.methods.portfolio.messages import Job, Outcome, Step
-from optpart.problem.instance import Instance
-from optpart.solution.gap import objective_gap
-from optpart.solution.goal import Goal
+from optpart.methods.portfolio.outcome import Outcome, run_member
+from optpart.solution.goal import MINIMISED, Measure, bound_of, exceeded
+from optpart.solution.job import Job, method
 from optpart.solution.record import Record
 from optpart.solution.result import Budget, Progress, Result, Watch
 from optpart.solution.schedule import Schedule
@@ -58,31 +56,16 @@ _REMARKED = (
 _START = "start"
 
 
-def auto(
-    instance: Instance,
-    *,
-    budget: Budget | None = None,
-    seed: int = 0,
-    start: Schedule | None = None,
-    watch: Watch | None = None,
-    goal: Goal | None = None,
-    without: frozenset[Pruning] = NONE,
-    crew: Crew = HERE,
-) -> Result:
+@method
+def auto(job: Job, watch: Watch | None = None, *, crew: Crew = HERE) -> Result:
     """Run the methods that fit the instance, in turn and side by side.
 
     Supports every goal that one of its members supports. With one worker and a deterministic limit,
     every run gives the same result: the members then share ``budget.deterministic``, each in its
-    own unit.
+    own unit. If pruning rules are left out, only members that have such rules take part.
 
     Parameters
     ----------
-    start : Schedule, optional
-        Where the first members begin.
-    goal : Goal, optional
-        The question; by default, the least makespan.
-    without : frozenset of Pruning
-        Rules to leave out; only members that have such rules take part.
     crew : Crew
         Where the members run that do not run in this process, and the searchers of a search.
 
@@ -94,45 +77,23 @@ def auto(
     Raises
     ------
     InputError
-        If no member supports the goal, it names something that the instance does not have,
-        ``start`` contradicts the placement or order that the goal gives, or the seed is out of
-        range.
+        If no member supports the goal, or the start contradicts the placement or order that the
+        goal gives.
     AssertionError
         If a member claims a bound above a schedule that another one has found.
     """
-    check_seed(seed)
-    goal = goal or Goal()
-    goal.check(instance)
-    case = Case(instance, goal, budget or Budget(), without, crew.remote, is_ready())
-    return _Run(case, seed, watch, crew).run(start)
-
-
-@dataclass(frozen=True)
-class _Shown(Progress):
-    """A step with what the member at work says about it."""
-
-    said: str = ""
-
-    @property
-    def remark(self) -> str:
-        """The remark of the member."""
-        return self.said
+    return _Run(Case(job, crew.remote, is_ready()), watch, crew).run()
 
 
 class _Run:
     """One run, from the start to a proof or the end of the budget."""
 
-    def __init__(self, case: Case, seed: int, watch: Watch | None, crew: Crew) -> None:
-        self.record = Record(
-            case.instance,
-            case.goal,
-            None if watch is None else self._shown(watch),
-            bound=Fraction(0),
-        )
+    def __init__(self, case: Case, watch: Watch | None, crew: Crew) -> None:
+        shown = None if watch is None else self._shown(watch)
+        self.record = Record(case.job, shown, bound=Fraction(0))
         self.case = case
         self.crew = crew
         self.plan = plan(case)
-        self.seed = seed
         self.children: list[Child] = []
         #: Processes that have started, but whose members have not begun.
         self.hired: dict[Member, Child] = {}
@@ -142,11 +103,11 @@ class _Run:
         self.enough = False
         self.raised: BaseException | None = None
 
-    def run(self, start: Schedule | None) -> Result:
+    def run(self) -> Result:
         """Let the members work; return the verified result even if that is interrupted."""
         try:
             with self.record.until_interrupted():
-                self._start(start)
+                self._start()
                 self._work()
                 self._end()
             with suppress(KeyboardInterrupt):  # a second interrupt
@@ -154,9 +115,7 @@ class _Run:
         finally:
             for child in (*self.children, *self.hired.values()):
                 child.stop()
-        result = self.record.result(
-            "auto", infeasible=self.infeasible, seed=self.seed, workers=self.case.budget.workers
-        )
+        result = self.record.result("auto", infeasible=self.infeasible)
         return replace(result, schedule_by=self.schedule_by, bound_by=self.bound_by)
 
     def _hear_last(self) -> None:
@@ -165,11 +124,11 @@ class _Run:
             for child in self.children:
                 self._listen(child)
 
-    def _start(self, start: Schedule | None) -> None:
-        goal, instance = self.case.goal, self.case.instance
-        if start is not None and not goal.contradiction(instance):
-            goal.require_kept(instance, start)
-            self.record.offer_start(start)
+    def _start(self) -> None:
+        job = self.case.job
+        if job.start is not None and not job.goal.contradiction(job.instance):
+            job.require_kept_start()
+            self.record.offer_start(job.start)
             self.schedule_by = "" if self.record.incumbent is None else _START
 
     def _work(self) -> None:
@@ -217,17 +176,8 @@ class _Run:
         left = max(0.0, until * whole.seconds - self.record.seconds)
         return Budget(left, workers, memory=whole.memory)
 
-    def _job(self, member: Member, budget: Budget) -> Job:
-        case = self.case
-        return Job(
-            member.path,
-            case.instance,
-            budget,
-            self.seed,
-            self.record.incumbent,
-            case.goal,
-            case.without,
-        )
+    def _job(self, budget: Budget) -> Job:
+        return replace(self.case.job, budget=budget, start=self.record.incumbent)
 
     # --- members ---------------------------------------------------------------------------
 
@@ -235,7 +185,7 @@ class _Run:
         """Let a member work in this process, and hear the others whenever it reports."""
 
         def watch(step: Progress) -> None:
-            self._hear(member.name, Step(step.schedule, step.bound, step.remark), verified=True)
+            self._hear(member.name, step, verified=True)
             for child in self.children:
                 self._listen(child)
             self.record.pulse()
@@ -249,7 +199,7 @@ class _Run:
             budget = replace(budget, workers=min(budget.workers, available_processors()))
         options: dict[str, Any] = {"crew": self.crew} if spread else {}
         losses = Losses()
-        outcome = self._job(member, budget).run(watch, **options)
+        outcome = run_member(member.path, self._job(budget), watch, **options)
         self._hear(member.name, outcome, verified=True, told=len(losses) > 0)
         if self.raised is not None:
             raise self.raised
@@ -259,7 +209,7 @@ class _Run:
     def _send(self, member: Member, budget: Budget) -> Child:
         """Let a member work in a process of its own."""
         child = self.hired.pop(member, None) or Child(member.name, budget.workers, self.crew)
-        child.begin(self._job(member, budget))
+        child.begin(member.path, self._job(budget))
         self.children.append(child)
         return child
 
@@ -292,21 +242,21 @@ class _Run:
     # --- what they say ---------------------------------------------------------------------
 
     def _hear(
-        self, name: str, message: Step | Outcome, *, verified: bool, told: bool = False
+        self, name: str, message: Progress | Outcome, *, verified: bool, told: bool = False
     ) -> None:
         """Take what is new in a message of a member; ``told`` if its failure is recorded."""
-        if isinstance(message, Step):
+        if isinstance(message, Progress):
             self.remark = message.remark or self.remark
-            self._raise(name, message.bound, self._bounded)
+            if message.bound is not None:
+                self._raise(name, message.bound, MINIMISED[self.case.goal.objective][0])
         else:
             if message.contradiction:
                 raise AssertionError(message.contradiction)
             self.ends.append((name, message))
             if message.termination is Termination.FAILED and not told:
                 lose(name, message.reason)
-            self._raise(name, message.bound, "makespan")
-            self._raise(name, message.traffic_bound, "traffic")
-            self._raise(name, message.bottleneck_bound, "bottleneck")
+            for measure, bound in message.bounds.items():
+                self._raise(name, bound, measure)
             if message.infeasible:
                 self.infeasible, self.bound_by = message.infeasible, name
         self._take(name, message.schedule, verified=verified)
@@ -323,54 +273,30 @@ class _Run:
         if schedule is self.record.incumbent:
             self.schedule_by = name
 
-    @property
-    def _bounded(self) -> str:
-        """The quantity that the bound of a step bounds."""
-        objective = self.case.goal.objective
-        return "makespan" if objective == "lexicographic" else objective
-
-    def _raise(self, name: str, bound: Fraction | None, what: str) -> None:
+    def _raise(self, name: str, bound: Fraction, measure: Measure) -> None:
         """Record a bound; the last one of the objective that is not trivial names the member."""
-        if bound is None:
+        minimised = MINIMISED[self.case.goal.objective]
+        if measure in self.record.bounds and bound <= self.record.bounds[measure]:
             return
-        record, lexicographic = self.record, self.case.goal.objective == "lexicographic"
-        known, raised = {
-            "makespan": (record.bound, record.raise_bound),
-            "traffic": (record.traffic_bound, record.raise_traffic_bound),
-            "bottleneck": (record.bottleneck_bound, record.raise_bottleneck_bound),
-        }[what]
-        if known is not None and bound <= known:
-            return
-        if what == self._bounded or (lexicographic and bound > 0):
+        if measure == minimised[0] or (len(minimised) > 1 and bound > 0):
             self.bound_by = name
-        raised(bound)
+        self.record.raise_bound(bound, measure)
 
     def _check(self) -> None:
         """Stop the program if what one member claims excludes what another one has found."""
         record, claim = self.record, ""
-        if record.incumbent is None or record.makespan is None or record.traffic is None:
+        if record.incumbent is None:
             return
+        measure = exceeded(self.case.goal.objective, record.bounds, record.values)
         if self.infeasible:
             claim = "that there is no schedule"
-        elif record.bound is not None and record.bound > record.makespan:
-            claim = f"a lower bound of {record.bound}"
-        elif (
-            record.traffic_bound is not None
-            and record.traffic_bound > record.traffic
-            and (self.case.goal.objective == "traffic" or record.bound == record.makespan)
-        ):
-            claim = f"a traffic bound of {record.traffic_bound}"
-        elif (
-            record.bottleneck is not None
-            and record.bottleneck_bound is not None
-            and record.bottleneck_bound > record.bottleneck
-        ):
-            claim = f"a bottleneck bound of {record.bottleneck_bound}"
+        elif measure is not None:
+            claim = f"a {bound_of(measure)} of {record.bounds[measure]}"
         if claim:
             raise AssertionError(
                 f"auto: {self.bound_by} claims {claim} on {self.case.instance.name}, but "
                 f"{self.schedule_by} has a verified schedule of makespan {record.makespan}, "
-                f"traffic {record.traffic}; please report this as a bug"
+                f"traffic {record.values['traffic']}; please report this as a bug"
             )
 
     # --- the end ---------------------------------------------------------------------------
@@ -381,22 +307,13 @@ class _Run:
         record, goal = self.record, self.case.goal
         if self.infeasible or record.incumbent is None or goal.decides:
             return bool(self.infeasible) or record.incumbent is not None
-        return self._gap() == 0.0
+        return record.gap == 0.0
 
     def _rounded(self, member: Member) -> bool:
         """Return whether a member has left only what rounding leaves."""
-        gap = self._gap()
+        gap = self.record.gap
         last = [outcome.termination for name, outcome in self.ends if name == member.name][-1:]
         return gap is not None and gap <= _CLOSED and last == [Termination.ROUNDING]
-
-    def _gap(self) -> float | None:
-        record = self.record
-        return objective_gap(
-            self.case.goal.objective,
-            (record.makespan, record.bound),
-            (record.traffic, record.traffic_bound),
-            (record.bottleneck, record.bottleneck_bound),
-        )
 
     def _end(self) -> None:
         """Say why the run ends; what failed in it is recorded when it is heard."""
@@ -422,7 +339,7 @@ class _Run:
 
         def told(step: Progress) -> None:
             try:
-                watch(_Shown(step.seconds, step.objective, step.bound, step.schedule, self.remark))
+                watch(replace(step, remark=self.remark))
             except BaseException as error:
                 self.raised = error
                 raise

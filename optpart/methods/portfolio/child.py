@@ -9,7 +9,9 @@ from dataclasses import replace
 from optpart.children.crew import Crew
 from optpart.children.worker import WorkerDiedError
 from optpart.exact.process import GRACE, prompt_grace
-from optpart.methods.portfolio.messages import Job, Outcome, Step
+from optpart.methods.portfolio.outcome import Outcome
+from optpart.solution.job import Job
+from optpart.solution.result import Progress
 from optpart.solution.termination import Termination
 
 
@@ -26,13 +28,13 @@ class Child:
         #: How many workers it has.
         self.workers = max(1, self._worker.threads)
 
-    def begin(self, job: Job) -> None:
-        """Give it its only job."""
+    def begin(self, path: str, job: Job) -> None:
+        """Give it its only job, for the function at a path."""
         self._end = time.monotonic() + job.budget.seconds
         self._prompt = prompt_grace(job.budget)
-        self._worker.send(replace(job, budget=replace(job.budget, workers=self.workers)))
+        self._worker.send((path, replace(job, budget=replace(job.budget, workers=self.workers))))
 
-    def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Step | Outcome]:
+    def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Progress | Outcome]:
         """Yield the messages since the last call; wait for the first of them up to so long.
 
         Parameters
@@ -52,7 +54,7 @@ class Child:
                 message = Outcome(end, "did not stop at its limit")
             except WorkerDiedError as error:
                 message = Outcome(Termination.FAILED, f"its process {error}")
-            assert isinstance(message, Step | Outcome)
+            assert isinstance(message, Progress | Outcome)
             seconds = 0.0
             if isinstance(message, Outcome):
                 self.stop()

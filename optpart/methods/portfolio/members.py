@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from optpart.errors import UnsupportedError
-from optpart.exact.pruning import NONE, Pruning
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.series.parts import parts
 from optpart.series.repeats import repeats
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Budget
 
 #: Up to this many vertices, CP-SAT alone proves most optima, so nothing may take time from it.
@@ -48,14 +48,26 @@ Place = Literal["here", "process", "beside"]
 
 @dataclass(frozen=True)
 class Case:
-    """A question and its budget, which decide which members take part."""
+    """A job and the circumstances, which decide which members take part."""
 
-    instance: Instance
-    goal: Goal = Goal()  # noqa: RUF009, which is immutable
-    budget: Budget = Budget()  # noqa: RUF009
-    without: frozenset[Pruning] = NONE
+    job: Job
     cluster: bool = False
     compiled: bool = True
+
+    @property
+    def instance(self) -> Instance:
+        """The instance of the job."""
+        return self.job.instance
+
+    @property
+    def goal(self) -> Goal:
+        """The goal of the job."""
+        return self.job.goal
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the job."""
+        return self.job.budget
 
     @property
     def tiny(self) -> bool:
@@ -120,7 +132,7 @@ class Case:
 
     def supported_by(self, name: str) -> bool:
         """Return whether a method supports the goal and can leave out the pruning rules."""
-        if self.without and not registry.takes(name, "without"):
+        if self.job.without and not registry.takes(name, "without"):
             return False
         return not registry.supports(name, self.instance, self.goal)
 
@@ -264,5 +276,4 @@ def plan(case: Case) -> Plan:
 
 def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if no member supports the goal on the instance."""
-    goal.check(instance)
-    plan(Case(instance, goal))
+    plan(Case(Job(instance, goal)))

@@ -9,7 +9,7 @@ from importlib import import_module
 
 from optpart.children.caller import Caller
 from optpart.errors import ContradictionError
-from optpart.methods.portfolio.messages import Job, Outcome, Step
+from optpart.methods.portfolio.outcome import Outcome, run_member
 from optpart.solution.result import Progress
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -23,7 +23,7 @@ def main() -> None:
     caller = Caller()
     import_module("optpart.methods.search")  # while there is no job: it takes longest to load
     ready = time.monotonic()
-    job: Job = caller.receive()
+    path, job = caller.receive()
     received = time.monotonic()
     # Starting a process must not take the member past the limit, unless it had to wait for its job.
     begin = received if received - ready > _WAITED else caller.started
@@ -33,11 +33,11 @@ def main() -> None:
         nonlocal known
         schedule, bound = step.schedule, step.bound
         if schedule is not known[0] or bound != known[1]:
-            caller.send(Step(None if schedule is known[0] else schedule, bound, step.remark))
+            caller.send(step if schedule is not known[0] else replace(step, schedule=None))
             known = schedule, bound
 
     try:
-        outcome = job.run(told, late=time.monotonic() - begin)
+        outcome = run_member(path, job, told, late=time.monotonic() - begin)
     except (AssertionError, ContradictionError) as error:
         outcome = Outcome(Termination.FAILED, str(error), contradiction=str(error))
     if outcome.schedule is known[0]:  # the caller has it, and need not verify it again

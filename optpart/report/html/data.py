@@ -21,6 +21,7 @@ from optpart.report.html.reasons import SECONDS, reasons_of
 from optpart.report.html.sources import Entry, Subject
 from optpart.report.text import claimed
 from optpart.solution.claim import Claim
+from optpart.solution.goal import BOUND_KEYS
 from optpart.solution.result import Result
 from optpart.study import library
 from optpart.version import __version__
@@ -143,12 +144,11 @@ def _status(result: Result) -> str:
 
 
 def _claimed(claim: Claim) -> dict[str, Any]:
-    bounds = ("lower_bound", "traffic_bound", "bottleneck_bound")
     return {
         "said": visible(str(claim)),
         "text": visible(claimed(claim)),
         "infeasible": claim.infeasible,
-        **{name: encoded_or_none(getattr(claim, name)) for name in bounds},
+        **{key: encoded_or_none(claim.bounds.get(m)) for m, key in BOUND_KEYS.items()},
     }
 
 

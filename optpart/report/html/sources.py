@@ -260,5 +260,5 @@ def _known(instance: Instance) -> tuple[Entry, ...]:
     known = library.evidence(instance)
     if known.best is None:
         return ()
-    claim = None if known.bound is None else Claim(LIBRARY, known.bound)
+    claim = None if known.bound is None else Claim(LIBRARY, {"makespan": known.bound})
     return (Entry(with_claim(known.best, claim), LIBRARY),)

@@ -62,7 +62,7 @@ def test_an_instance_of_the_library_comes_with_its_best_schedule() -> None:
     assert [entry.result.makespan for entry in subject.entries] == [73]
     best = subject.entries[0].result
     assert (best.status, best.lower_bound) == ("FEASIBLE", None)
-    assert best.claim == Claim(LIBRARY, Fraction(73))
+    assert best.claim == Claim(LIBRARY, {"makespan": Fraction(73)})
 
 
 def test_the_bound_of_a_file_is_claimed_by_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The job that the MILP method sends to its worker process, and the bound that its answer proves.
+"""The task that the MILP method sends to its worker process, and the bound that its answer proves.
 
 This module must not import a solver: PuLP loads HiGHS, which cannot share a process with OR-Tools.
 """
@@ -27,7 +27,7 @@ MARGIN = 0.25
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Job(ModelData):
+class MilpTask(ModelData):
     """The data from which the linear program is built.
 
     Attributes
