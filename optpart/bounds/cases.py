@@ -141,7 +141,7 @@ def heads_of(instance: Instance, grid: Grid, window: Windows, *, backwards: bool
         Whether times are counted from the end, so that tails rise.
     """
     graph = instance.graph
-    sending = grid.send if instance.model.communication == "sendrecv" else np.zeros_like(grid.send)
+    sending = grid.send if instance.model.sends else np.zeros_like(grid.send)
     near = np.concatenate((grid.delays[:, grid.link_class], grid.measured))
     delay = np.where(near < 0, NEVER, near + sending[:, None])  # sender × receiver
     order, head, tail = arrays(instance).order, window.head, window.tail

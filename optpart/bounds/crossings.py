@@ -324,7 +324,7 @@ class Relaxation:
         table = np.concatenate((grid.delays[:, grid.link_class], grid.measured))
         delay = table[grid.size_class[self.instance.graph.edge_tensor]].astype(np.int64)
         delay[:, np.arange(k), np.arange(k)] = 0
-        if self.instance.model.communication == "sendrecv":
+        if self.instance.model.sends:
             crosses = (delay >= 0) & ~np.eye(k, dtype=np.bool_)
             delay += np.where(crosses, grid.send[:, None], 0)
         return delay

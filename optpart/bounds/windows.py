@@ -183,7 +183,7 @@ class Crossings(Struct):
     def of(cls, instance: Instance, grid: Grid, *, backwards: bool = False) -> Crossings:
         """Return those of an instance, with sends if its model has them."""
         nothing = np.zeros(instance.devices, dtype=np.int64)
-        sending = grid.send if instance.model.communication == "sendrecv" else nothing
+        sending = grid.send if instance.model.sends else nothing
         sizes, links, delays, measured = grid.arrays
         if not backwards:
             return cls(sizes, links, delays, measured, sending, nothing)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ortools.sat.python import cp_model
 
 from optpart.exact.core import Core, Expression
-from optpart.solution.metrics import Resource
+from optpart.problem.model import Resource
 
 #: A tensor and its destination.
 Crossing = tuple[int, int]
@@ -34,13 +34,13 @@ class Crossings:
     def __init__(self, core: Core) -> None:
         self.core = core
         self.model = core.model
-        self.communication = core.instance.model.communication
+        self.rules = core.instance.model
         self.happens: dict[Crossing, cp_model.IntVar] = {}
         self.begin: dict[Crossing, cp_model.IntVar] = {}
         self.sent: dict[Crossing, list[tuple[int, cp_model.IntVar]]] = {}
         self.producer: list[int] = core.instance.graph.tensor_vertex.tolist()
         self.targets: dict[int, list[int]] = defaultdict(list)
-        queues = core.task.timed and self.communication != "delay"
+        queues = core.task.timed and self.rules.queues
         for tensor, targets in self._consumers().items():
             for d, consumers in targets.items():
                 if not self._senders(tensor, d):
@@ -123,12 +123,12 @@ class Crossings:
     def length(self, tensor: int, e: int, d: int) -> int:
         """Return the time from the start of a transfer to its arrival."""
         grid = self.core.task.grid
-        send = int(grid.send[e]) if self.communication == "sendrecv" else 0
+        send = int(grid.send[e]) if self.rules.sends else 0
         return send + grid.delay(tensor, e, d)
 
     def arrival(self, tensor: int, d: int) -> Expression:
         """Return the arrival of a transfer; its start if it is queued but does not happen."""
-        if self.communication == "delay":
+        if not self.rules.queues:
             u = self.producer[tensor]
             return self.core.end[u] + sum(
                 self.length(tensor, e, d) * here for e, here in self._senders(tensor, d)
@@ -139,7 +139,7 @@ class Crossings:
 
     def released(self, tensor: int, d: int) -> Expression:
         """Return when a queued transfer releases its sender, link or ports."""
-        if self.communication != "sendrecv":
+        if not self.rules.sends:
             return self.arrival(tensor, d)
         send = self.core.task.grid.send
         return self.begin[tensor, d] + sum(int(send[e]) * x for e, x in self.sent[tensor, d])
@@ -147,7 +147,7 @@ class Crossings:
     def begin_known(self, tensor: int, d: int) -> int:
         """Return the start of a transfer in the initial schedule, if it happens there."""
         known, u = self.core.task.known, self.producer[tensor]
-        if known is None or self.communication == "delay":
+        if known is None or not self.rules.queues:
             return self.core.end_known(u)
         return known.begin.get((tensor, d), self.core.end_known(u))
 
@@ -162,23 +162,15 @@ class Crossings:
         """Yield what each transfer adds to the load of which resource, and its literal."""
         send = self.core.task.grid.send
         for crossing, e, sent, length in self._lengths():
-            match self.communication:
-                case "sendrecv":
-                    yield ("device", e), int(send[e]), sent
-                case "link":
-                    yield ("link", e, crossing[1]), length, sent
-                case "port":
-                    yield ("send", e), length, sent
-                    yield ("receive", crossing[1]), length, sent
-                case "delay":
-                    pass
+            for resource in self.rules.occupied(e, crossing[1]):
+                yield resource, int(send[e]) if self.rules.sends else length, sent
 
     # --- queues ----------------------------------------------------------------------------
 
     def sends(self) -> dict[int, list[cp_model.IntervalVar]]:
         """Return send vertices by device; they take turns with the vertices there ([L] §2.4)."""
         found: dict[int, list[cp_model.IntervalVar]] = defaultdict(list)
-        if self.communication == "sendrecv":
+        if self.rules.sends:
             send = self.core.task.grid.send
             for crossing, senders in self.sent.items():
                 for e, sent in senders:
@@ -187,7 +179,7 @@ class Crossings:
 
     def add_queues(self) -> None:
         """Consumers wait for queued transfers, and links and ports have limited capacity."""
-        if self.communication == "delay":
+        if not self.rules.queues:
             return
         unit = self.core.instance.unit_of
         for u, v, tensor in self.core.edges():
@@ -196,14 +188,16 @@ class Crossings:
             for d, there in self.core.literals(v):
                 if (tensor, d) in self.begin:
                     self._wait(tensor, v, d, there)
-        match self.communication:
-            case "sendrecv":
-                if self.core.task.load_cuts:
-                    self._load_of_sends()
-            case "link":
-                self._links()
-            case "port":
-                self._ports()
+        if self.rules.sends:
+            if self.core.task.load_cuts:
+                self._load_of_sends()
+            return
+        queues: dict[Resource, list[tuple[Crossing, cp_model.IntVar, int]]] = defaultdict(list)
+        for crossing, e, sent, length in self._lengths():
+            for resource in self.rules.occupied(e, crossing[1]):
+                queues[resource].append((crossing, sent, length))
+        for queue in queues.values():
+            self._carry(queue, self.rules.parallel)
 
     def _wait(self, tensor: int, v: int, d: int, there: cp_model.IntVar) -> None:
         crosses = self.happens[tensor, d]
@@ -235,25 +229,6 @@ class Crossings:
             for (tensor, d), senders in self.sent.items()
             for e, sent in senders
         ]
-
-    def _links(self) -> None:
-        """Each ordered pair of devices carries one transfer at a time."""
-        queues: dict[tuple[int, int], list[tuple[Crossing, cp_model.IntVar, int]]]
-        queues = defaultdict(list)
-        for crossing, e, sent, length in self._lengths():
-            queues[e, crossing[1]].append((crossing, sent, length))
-        for queue in queues.values():
-            self._carry(queue, 1)
-
-    def _ports(self) -> None:
-        """Each device sends and receives as many transfers at a time as a port has channels."""
-        queues: dict[tuple[str, int], list[tuple[Crossing, cp_model.IntVar, int]]]
-        queues = defaultdict(list)
-        for crossing, e, sent, length in self._lengths():
-            queues["send", e].append((crossing, sent, length))
-            queues["receive", crossing[1]].append((crossing, sent, length))
-        for queue in queues.values():
-            self._carry(queue, self.core.instance.model.channels)
 
     def _carry(self, queue: list[tuple[Crossing, cp_model.IntVar, int]], channels: int) -> None:
         """Carry at most that many transfers at a time.

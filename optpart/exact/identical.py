@@ -36,7 +36,7 @@ def _equally_fast(instance: Instance) -> bool:
 
 def _crossing_is_free(instance: Instance) -> bool:
     cluster, graph = instance.cluster, instance.graph
-    if instance.model.communication == "sendrecv" and instance.model.send_ops:
+    if instance.model.sends and instance.model.send_ops:
         return False
     if graph.tensor_delay or not cluster.linked.all() or cluster.latency.numerators.any():
         return False

@@ -441,7 +441,7 @@ class _Model:
         if not linked.any():
             return None
         delay = delays.max(axis=0).astype(np.int64)
-        if self._instance.model.communication == "sendrecv":
+        if self._instance.model.sends:
             delay += grid.send[here]
         before, after = grid.duration[u, here], grid.duration[v, there]
         times = (delay, before + delay, delay + after, before + delay + after)

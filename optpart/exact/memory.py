@@ -101,7 +101,7 @@ class _Memory:
         if unit[u] == unit[v]:
             core.no_later(since, core.end[u] + self.slack)
             return
-        if core.instance.model.communication == "delay":
+        if not core.instance.model.queues:
             delay = sum(
                 max(0, core.task.grid.delay(tensor, e, d)) * here for e, here in core.literals(u)
             )

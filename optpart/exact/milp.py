@@ -17,7 +17,6 @@ from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Incumbent
 from optpart.exact.milp_task import MilpTask, Solver, passed_tensors
-from optpart.exact.model_data import channels
 from optpart.exact.run import SolverRun
 from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.kernels.compiled import UNLIMITED, whole_memory
@@ -105,7 +104,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the method does not support the model or the goal."""
     model = instance.model
     placed = goal.objective == "bottleneck" and not _needs_times(goal)
-    if not (placed or model.communication == "delay") or model.memory not in ("none", "estimate"):
+    if not (placed or not model.queues) or model.memory not in ("none", "estimate"):
         raise UnsupportedError(
             "model",
             f"milp does not support {model.communication} with memory {model.memory}",
@@ -145,8 +144,8 @@ def _grid_of_loads(instance: Instance, makespan: Fraction | None) -> Grid:
     """Return a grid, as :func:`_grid`, on which loads times the channels are moderate numbers."""
     wide = Grid.of(instance)
     longest = max(wide.time(horizon(instance, wide)), makespan or Fraction(0))
-    grid = Grid.of(instance, channels(instance) * longest)
-    return _coarse(grid, channels(instance) * grid.floor(longest))
+    grid = Grid.of(instance, instance.model.parallel * longest)
+    return _coarse(grid, instance.model.parallel * grid.floor(longest))
 
 
 def _coarse(grid: Grid, upper: int) -> Grid:
@@ -221,7 +220,8 @@ class _Solve(SolverRun[MilpTask]):
         return load_ticks(self.instance, grid, window, seconds=self._time_for_bounds())
 
     def _least_bottleneck(self) -> str:
-        grid, share = _grid_of_loads(self.instance, self.goal.makespan), channels(self.instance)
+        grid = _grid_of_loads(self.instance, self.goal.makespan)
+        share = self.instance.model.parallel
         limit = None if self.goal.makespan is None else grid.floor(self.goal.makespan)
         upper = horizon(self.instance, grid) if limit is None else limit
         window = self._windows(grid, limit)

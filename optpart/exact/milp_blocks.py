@@ -14,7 +14,7 @@ import pulp
 
 from optpart.exact.milp_model import MilpModel, consumers
 from optpart.exact.milp_task import passed_tensors
-from optpart.solution.metrics import Resource
+from optpart.problem.model import Resource
 
 
 def blocks(model: MilpModel) -> Iterator[Any]:
@@ -84,10 +84,11 @@ def loads(model: MilpModel) -> Iterator[Any]:
     All are in ticks divided by the channels of a port.
     """
     load: dict[Resource, list[tuple[int, pulp.LpVariable]]] = defaultdict(list)
-    share = model.task.channels
+    rules = model.instance.model
+    share = rules.parallel
     for (u, d), literal in model.on.items():
         run = sum(int(model.grid.duration[v, d]) for v in model.instance.units[u].tolist())
-        load["device", d].append((share * run, literal))
+        load["device", d, d].append((share * run, literal))
     for tensor, units in consumers(model.instance).items():
         maker = model.unit[int(model.instance.graph.tensor_vertex[tensor])]
         for e in model.devices[maker]:
@@ -99,31 +100,19 @@ def loads(model: MilpModel) -> Iterator[Any]:
                 if delay < 0:
                     yield from (here + literal <= 1 for literal in there)
                     continue
-                amounts = _amounts(model, e, d, delay)
-                if not amounts:
+                resources = rules.occupied(e, d)
+                if not resources:
                     continue
                 crosses = model.problem.add_variable(f"z_{tensor}_{e}_{d}", 0, 1)
                 if model.task.placement is not None:
                     used = here.varValue and any(literal.varValue for literal in there)
                     crosses.setInitialValue(int(bool(used)))
                 yield from (crosses - here - literal >= -1 for literal in there)
-                for resource, amount in amounts:
+                amount = int(model.grid.send[e]) if rules.sends else delay
+                for resource in resources:
                     load[resource].append((amount, crosses))
     _, most = model.task.sought
     for terms in load.values():
         # More than the limit is too much, however much more; solvers expect moderate numbers.
         total = pulp.lpSum(min(amount, most + 1) * literal for amount, literal in terms)
         yield model.objective - total >= 0
-
-
-def _amounts(model: MilpModel, e: int, d: int, delay: int) -> list[tuple[Resource, int]]:
-    """Return what a transfer adds to which load."""
-    match model.instance.model.communication:
-        case "delay":
-            return []
-        case "sendrecv":
-            return [(("device", e), int(model.grid.send[e]))]
-        case "link":
-            return [(("link", e, d), delay)]
-        case "port":
-            return [(("send", e), delay), (("receive", d), delay)]

@@ -21,7 +21,7 @@ from optpart.exact.core import Core, Expression
 from optpart.exact.memory import add_dynamic_memory
 from optpart.exact.ordering import add_order
 from optpart.exact.task import Found, Task
-from optpart.solution.metrics import Resource
+from optpart.problem.model import Resource
 
 #: Thresholds per device and side of the load cuts.
 _THRESHOLDS = 12
@@ -67,7 +67,7 @@ class ScheduleModel(Core):
 
     def _crossings_count(self) -> bool:
         model = self.instance.model
-        queues = self.task.timed and model.communication != "delay"
+        queues = self.task.timed and model.queues
         return (
             queues
             or model.memory == "refcount"
@@ -113,7 +113,7 @@ class ScheduleModel(Core):
         transfers queue, this is a lower bound of it.
         """
         unit, grid = self.instance.unit_of, self.task.grid
-        send = grid.send if self.instance.model.communication == "sendrecv" else 0 * grid.send
+        send = grid.send if self.instance.model.sends else 0 * grid.send
         for u, v, tensor in self.edges():
             self.model.add(self.start[v] >= self.end[u])
             if unit[u] == unit[v]:
@@ -169,7 +169,7 @@ class ScheduleModel(Core):
                 literal = self.on.get((u, d))
                 if literal is not None:
                     run = int(self.duration[members, d].sum())
-                    load["device", d].append((self.task.channels * run, literal))
+                    load["device", d, d].append((self.task.channels * run, literal))
         if self.crossings is not None and self.task.loads_links:
             for resource, time, sent in self.crossings.loads():
                 load[resource].append((time, sent))

@@ -44,9 +44,4 @@ class ModelData:
     @property
     def channels(self) -> int:
         """The channels among which the load of a port is divided; 1 without ports."""
-        return channels(self.instance)
-
-
-def channels(instance: Instance) -> int:
-    """Return the channels among which the load of a port is divided; 1 without ports."""
-    return instance.model.channels if instance.model.communication == "port" else 1
+        return self.instance.model.parallel

@@ -40,16 +40,7 @@ def _uses(core: Core, crossings: Crossings | None, task: Task) -> list[_Use]:
     begin, target = crossings.begin[task], task[1]
     uses: list[_Use] = []
     for e, sent in crossings.sent[task]:
-        arrival = begin + crossings.length(task[0], e, target)
-        match core.instance.model.communication:
-            case "sendrecv":
-                sent_at = begin + int(core.task.grid.send[e])
-                uses.append(_Use(("device", e, e), sent, begin, sent_at))
-            case "link":
-                uses.append(_Use(("link", e, target), sent, begin, arrival))
-            case "port":
-                uses.append(_Use(("send", e, e), sent, begin, arrival))
-                uses.append(_Use(("receive", target, target), sent, begin, arrival))
-            case "delay":
-                pass
+        model, length = core.instance.model, crossings.length(task[0], e, target)
+        end = begin + (int(core.task.grid.send[e]) if model.sends else length)
+        uses += [_Use(resource, sent, begin, end) for resource in model.occupied(e, target)]
     return uses

@@ -57,7 +57,7 @@ def _order(instance: Instance, found: Incumbent, grid: Grid) -> list[int | tuple
         u = int(graph.tensor_vertex[tensor])
         e = int(found.placement[u])
         # A send queues on its device, where it is over when it is sent.
-        sending = model.communication == "sendrecv"
+        sending = model.sends
         length = int(grid.send[e]) if sending else grid.delay(tensor, e, target)
         keys.append((begin, begin + length, int(position[u]) + 1, (tensor, target)))
     keys.sort(key=lambda key: key[:3])
@@ -73,7 +73,7 @@ def _as_found(instance: Instance, found: Incumbent, grid: Grid) -> Schedule:
         e = placement[u]
         begin = found.begin.get((tensor, target), start[u] + int(grid.duration[u, e]))
         length = grid.delay(tensor, e, target)
-        if instance.model.communication == "sendrecv":
+        if instance.model.sends:
             length += int(grid.send[e])
         rows.append((tensor, target, grid.time(begin), grid.time(begin + length)))
     return Schedule(

@@ -21,7 +21,6 @@ from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.longest_path import Choices, longest_path
 from optpart.exact.messages import Incumbent
-from optpart.exact.model_data import channels
 from optpart.exact.process import expect
 from optpart.exact.retiming import schedules
 from optpart.exact.run import SolverRun
@@ -249,7 +248,7 @@ class _Solve(SolverRun[Task]):
         """Return whether the longest path of a schedule explains its makespan."""
         goal, model = self.goal, self.instance.model
         return (
-            (model.communication != "port" or model.channels == 1)
+            model.parallel == 1
             and model.memory in ("none", "estimate")
             and not (goal.order or goal.blocks)
             and goal.traffic is None
@@ -327,11 +326,11 @@ class _Solve(SolverRun[Task]):
         if longest is None or self._timed("bottleneck"):
             grid = Grid.of(self.instance)
             longest = grid.time(horizon(self.instance, grid))
-        return Grid.of(self.instance, channels(self.instance) * longest, _TICKS)
+        return Grid.of(self.instance, self.instance.model.parallel * longest, _TICKS)
 
     def _loads(self, grid: Grid) -> tuple[int, int]:
         """Return the bounds between which the bottleneck is, in ticks divided by the channels."""
-        share = channels(self.instance)
+        share = self.instance.model.parallel
         least = grid.floor(share * self.record.bounds.get("bottleneck", Fraction(0)))
         most = self.record.values.get("bottleneck")
         if most is None or Pruning.INCUMBENT in self.without:

@@ -54,7 +54,7 @@ class _Exchange(NamedTuple):
 def _speed(x: _Exchange) -> bool:
     """Speed tells devices apart unless run times are given and nothing is sent at that speed."""
     model = x.instance.model
-    sends = model.communication == "sendrecv" and model.send_ops > 0
+    sends = model.sends and model.send_ops > 0
     if x.instance.given_durations is not None and not sends:
         return True
     return x.vector(x.instance.cluster.speed)

@@ -90,7 +90,7 @@ class Task(ModelData):
     @property
     def loads_links(self) -> bool:
         """True if the bottleneck is minimised and transfers load devices, links or ports."""
-        return self.asked == "bottleneck" and self.instance.model.communication != "delay"
+        return self.asked == "bottleneck" and self.instance.model.queues
 
 
 @dataclass(frozen=True)

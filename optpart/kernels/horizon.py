@@ -29,10 +29,10 @@ def _longest(instance: Instance, grid: Grid) -> Iterator[int]:
     yield from (int(p) + up for p in grid.duration.max(axis=1, initial=0))
     delays = grid.delays.max(axis=1, initial=0).tolist()
     measured = grid.measured.max(axis=(1, 2), initial=0).tolist()
-    send = int(grid.send.max(initial=0)) if instance.model.communication == "sendrecv" else 0
+    send = int(grid.send.max(initial=0)) if instance.model.sends else 0
     consumers = np.bincount(instance.graph.edge_tensor, minlength=instance.graph.tensors)
     for row, count in zip(grid.size_class.tolist(), consumers.tolist(), strict=True):
-        copies = min(count, 1 if instance.model.communication == "delay" else instance.devices - 1)
+        copies = min(count, instance.devices - 1 if instance.model.queues else 1)
         longest = delays[row] if row < len(delays) else measured[row - len(delays)]
         yield copies * (longest + send + 2 * up)
 

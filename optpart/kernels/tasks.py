@@ -39,7 +39,7 @@ class Tasks(Struct):
 def tasks(instance: Instance, placement: NDArray[np.int32]) -> Tasks:
     """Build the tasks of a placement."""
     a, placement = arrays(instance), np.require(placement, np.int32, ["C", "W"])
-    if instance.model.communication == "delay":
+    if not instance.model.queues:
         duration, out_delay = _times(a, placement)
         return Tasks(
             placement,
@@ -73,7 +73,7 @@ def _with_transfers(instance: Instance, placement: NDArray[np.int32], a: Arrays)
     moves = crossings(instance, placement)
     number = {move: n + c for c, move in enumerate(moves)}
     duration, _ = _times(a, placement)
-    sending = instance.model.communication == "sendrecv"
+    sending = instance.model.sends
     edges: set[tuple[int, int, float]] = set()
     resource, extra = [], []
     for tensor, target in moves:

@@ -117,7 +117,7 @@ def _serial(instance: Instance) -> Fraction:
     most once on any path.
     """
     graph, cluster = instance.graph, instance.cluster
-    turns = len(cluster) if instance.model.communication in ("link", "port") else 1
+    turns = len(cluster) if instance.model.queues and not instance.model.sends else 1
     if instance.given_durations is not None:
         times = instance.given_durations.times
         worst = times.numerators.max(axis=1, initial=0).astype(object).sum()
@@ -266,7 +266,7 @@ def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | 
             ):
                 return None
     others = [f for m in graph.tensor_delay.values() for row in m for f in row if f is not None]
-    if instance.model.communication == "sendrecv":
+    if instance.model.sends:
         others += [instance.send_duration(d) for d in range(instance.devices)]
     for number in others:
         top, bottom = math.gcd(top, number.numerator), math.lcm(bottom, number.denominator)

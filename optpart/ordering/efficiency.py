@@ -99,7 +99,7 @@ def makespan_bounds(
             load[resource] = load.get(resource, Fraction(0)) + time / share
 
     for d in range(instance.devices):
-        run(instance.total_duration(np.flatnonzero(device == d), d), ("device", d))
+        run(instance.total_duration(np.flatnonzero(device == d), d), ("device", d, d))
     producer = instance.graph.tensor_vertex
     model = instance.model
     crossing: dict[tuple[int, int], list[int]] = {}
@@ -114,16 +114,12 @@ def makespan_bounds(
                 f"{instance.graph.tensor_name(first)} cannot cross",
                 "place producer and consumer on linked devices",
             )
-        match model.communication:
-            case "link":
-                run(delay, ("link", sender, target))
-            case "port":
-                run(delay, ("out", sender), ("in", target), share=model.channels)
-            case "sendrecv":
-                run(len(tensors) * instance.send_duration(sender), ("device", sender))
-                run(delay)
-            case "delay":
-                run(delay)
+        occupied = model.occupied(sender, target)
+        if model.sends:
+            run(len(tensors) * instance.send_duration(sender), *occupied)
+            run(delay)
+        else:
+            run(delay, *occupied, share=model.parallel)
     return MakespanBounds(upper, max(load.values(), default=Fraction(0)))
 
 

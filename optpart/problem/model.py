@@ -14,6 +14,10 @@ Communication = Literal["delay", "sendrecv", "link", "port"]
 Memory = Literal["none", "estimate", "edges", "refcount"]
 Release = Literal["end", "start"]
 
+#: What carries out one task at a time, or as many transfers as a port has channels: its kind, and
+#: the devices at its ends.
+Resource = tuple[str, int, int]
+
 
 @dataclass(frozen=True)
 class Model:
@@ -60,3 +64,33 @@ class Model:
             raise InputError(
                 "model.channels", f"cannot be {self.channels!r}", "give a whole number ≥ 1"
             )
+
+    @property
+    def queues(self) -> bool:
+        """True if crossings occupy something, and so may have to wait."""
+        return self.communication != "delay"
+
+    @property
+    def sends(self) -> bool:
+        """True if each crossing first runs a send on the device of its producer."""
+        return self.communication == "sendrecv"
+
+    @property
+    def parallel(self) -> int:
+        """How many crossings a resource other than a device carries at a time."""
+        return self.channels if self.communication == "port" else 1
+
+    def occupied(self, sender: int, target: int) -> tuple[Resource, ...]:
+        """Return what a crossing occupies: under ``sendrecv`` while it is sent, else all the time.
+
+        The verifier and the independent formulations state this for themselves.
+        """
+        match self.communication:
+            case "delay":
+                return ()
+            case "sendrecv":
+                return (("device", sender, sender),)
+            case "link":
+                return (("link", sender, target),)
+            case "port":
+                return ("send", sender, sender), ("receive", target, target)

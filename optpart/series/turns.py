@@ -103,7 +103,7 @@ class Found:
 def fits(series: Series) -> bool:
     """Return whether transfers take turns, and blocks share only the devices of cut vertices."""
     model = series.instance.model
-    if model.communication == "delay" or series.limited:
+    if not model.queues or series.limited:
         return False
     if model.memory not in ("none", "estimate") and any(
         limit is not None for limit in series.instance.cluster.memory
@@ -305,7 +305,7 @@ def _single(
         if delay is None:
             return None
         begin = delay
-        if instance.model.communication == "sendrecv":
+        if instance.model.sends:
             begin += instance.model.send_ops / instance.cluster.speed[sender]
         rows = [(0, receiver, Fraction(0), begin)]
     end = begin + instance.duration(v, receiver)

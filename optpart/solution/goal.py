@@ -12,6 +12,7 @@ import numpy as np
 from optpart.errors import ArgumentError, InputError, UnsupportedError
 from optpart.escaping import brief
 from optpart.problem.instance import Instance
+from optpart.problem.model import Resource
 from optpart.problem.rational import Number, rational
 from optpart.solution.contiguity import first_violation
 from optpart.solution.gap import gap
@@ -346,7 +347,7 @@ def _inside(task: tuple[int, int], tensors: int, devices: int) -> bool:
 class Occupied:
     """The resources that a task occupies, and for which time."""
 
-    what: frozenset[tuple[str, int, int]]
+    what: frozenset[Resource]
     start: Fraction
     end: Fraction
 
@@ -364,14 +365,7 @@ def occupied(instance: Instance, schedule: Schedule) -> Iterator[tuple[Task, Occ
     ):
         sender = int(schedule.placement[instance.graph.tensor_vertex[tensor]])
         start, end = moves.start[i], moves.end[i]
-        match instance.model.communication:
-            case "delay":
-                continue
-            case "sendrecv":
-                end = start + instance.send_duration(sender)
-                what = {("device", sender, sender)}
-            case "link":
-                what = {("link", sender, target)}
-            case "port":
-                what = {("send", sender, sender), ("receive", target, target)}
+        if instance.model.sends:
+            end = start + instance.send_duration(sender)
+        what = instance.model.occupied(sender, target)
         yield (tensor, target), Occupied(frozenset(what), start, end)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
-from optpart.problem.model import Release
+from optpart.problem.model import Release, Resource
 from optpart.solution.schedule import Schedule, crossing_arrays, crossings
 
 
@@ -19,10 +19,6 @@ def traffic(instance: Instance, placement: NDArray[np.int32]) -> Fraction:
     """Return the summed sizes of all crossings (tensor, destination) ([L] eq. 2.2, §2.4)."""
     tensors, _ = crossing_arrays(instance, placement)
     return instance.graph.tensor_size.sum(tensors)
-
-
-#: A device, a link (sender, receiver), or the send or receive port of a device.
-Resource = tuple[str, int] | tuple[str, int, int]
 
 
 def loads(instance: Instance, placement: NDArray[np.int32]) -> dict[Resource, Fraction]:
@@ -40,22 +36,17 @@ def loads(instance: Instance, placement: NDArray[np.int32]) -> dict[Resource, Fr
     """
     total: dict[Resource, Fraction] = defaultdict(Fraction)
     for v, d in enumerate(placement.tolist()):
-        total["device", d] += instance.duration(v, d)
-    if instance.model.communication == "delay":
+        total["device", d, d] += instance.duration(v, d)
+    model = instance.model
+    if not model.queues:
         return dict(total)
     for tensor, target in crossings(instance, placement):
         sender = int(placement[instance.graph.tensor_vertex[tensor]])
         delay = instance.delay(tensor, sender, target)
         assert delay is not None
-        match instance.model.communication:
-            case "sendrecv":
-                total["device", sender] += instance.send_duration(sender)
-            case "link":
-                total["link", sender, target] += delay
-            case "port":
-                share = delay / instance.model.channels
-                total["send", sender] += share
-                total["receive", target] += share
+        held = instance.send_duration(sender) if model.sends else delay / model.parallel
+        for resource in model.occupied(sender, target):
+            total[resource] += held
     return dict(total)
 
 

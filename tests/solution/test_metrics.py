@@ -123,7 +123,7 @@ class TestBottleneck:
         placement = np.array([0, 1, 1], dtype=np.int32)
         names = instance.cluster.names
         found = {
-            " ".join([kind, *(names[d] for d in where)]): value
+            " ".join([kind, *(names[d] for d in dict.fromkeys(where))]): value
             for (kind, *where), value in loads(instance, placement).items()
         }
         assert found == load

@@ -125,7 +125,7 @@ class TestBounds:
         found = record()
         found.offer(SPREAD)
         found.raise_bound(Fraction(3))
-        with pytest.raises(AssertionError, match="lower bound 3 of the makespan"):
+        with pytest.raises(AssertionError, match="lower bound 3 above a verified schedule"):
             found.result("test")
 
 

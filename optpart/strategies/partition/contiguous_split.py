@@ -72,7 +72,7 @@ def contiguous_split(instance: Instance, rng: np.random.Generator) -> Partition:
     """
     if not instance.vertices:
         return Partition(np.zeros(0, dtype=np.int32), None, [])
-    add = instance.model.communication in ("link", "port")
+    add = instance.model.queues and not instance.model.sends
     best, rows = _Best(), orders(instance)
     for vertices in rows:
         best.try_splits(instance, line(instance, vertices, add=add))
