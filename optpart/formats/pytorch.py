@@ -438,7 +438,8 @@ class _Symbols:
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 values = [self._value(each, place) for each in arguments]
                 return self._limited(_called(name, values))
-        raise ValueError(f"{type(node).__name__} is not known")
+            case _:
+                raise ValueError(f"{type(node).__name__} is not known")
 
     def _given(self, symbol: str, place: str) -> int:
         if symbol not in self._sizes:
@@ -487,7 +488,8 @@ def _called(name: str, values: list[Fraction]) -> Fraction:
             return Fraction(value // 1)
         case "ceiling" | "CeilToInt", [value]:
             return Fraction(-(-value // 1))
-    raise ValueError(f"{name} is not known")
+        case _:
+            raise ValueError(f"{name} is not known")
 
 
 def _check_version(document: Any) -> None:

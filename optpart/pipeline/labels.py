@@ -122,8 +122,8 @@ class _Search:
     def _numbers(self) -> None:
         instance, k = self.instance, self.instance.devices
         model = instance.model
-        channels = model.channels if model.communication == "port" else 1
-        self.counts = model.communication != "delay"
+        channels = model.parallel
+        self.counts = model.queues
         sends = [instance.send_duration(d) for d in range(k)]
         time = [
             [

@@ -148,7 +148,7 @@ class _Program:
             for item in self._in_time(members)
         ]
         self.cuts = cuts = [self._cut(i) for i in range(1, n)]
-        counted = self.measure == "bottleneck" and instance.model.communication == "sendrecv"
+        counted = self.measure == "bottleneck" and instance.model.sends
         sends = [instance.send_duration(d) if counted else Fraction(0) for d in devices]
         self.leaving = leaving = [
             [len(self._crossing(i)) * send for send in sends] for i in range(1, n)
@@ -217,9 +217,9 @@ class _Program:
                 return None
             delays.append(delay)
         if self.measure == "bottleneck":
-            if model.communication in ("delay", "sendrecv"):
+            if model.sends or not model.queues:
                 return Fraction(0)
-            return total(delays) / (model.channels if model.communication == "port" else 1)
+            return total(delays) / model.parallel
         match model.communication:
             case "delay":
                 return max(delays, default=Fraction(0))
@@ -238,7 +238,7 @@ class _Program:
                     "more tensors cross at once than a port has channels",
                     "use one channel, or another method",
                 )
-            case _:
+            case "link" | "port":
                 return total(delays)
 
     def _first(self) -> NDArray[np.int64]:

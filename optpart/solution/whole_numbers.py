@@ -215,15 +215,18 @@ class _Acceptance:
             one, another = np.concatenate((start, begin)), np.concatenate((end, sent))
         if not _alone(device, one, another):
             return False
-        if model.communication == "link":
-            if not _alone(self.sender * k + self.target, begin, arrival):
-                return False
-        elif model.communication == "port":
-            each = np.ones(len(begin), dtype=np.int64)
-            channels = [min(model.channels, len(begin))] * k
-            for port in (self.sender, self.target):
-                if not _never_above(port, begin, arrival, each, channels, lasting=False):
+        match model.communication:
+            case "delay" | "sendrecv":
+                pass
+            case "link":
+                if not _alone(self.sender * k + self.target, begin, arrival):
                     return False
+            case "port":
+                each = np.ones(len(begin), dtype=np.int64)
+                channels = [min(model.channels, len(begin))] * k
+                for port in (self.sender, self.target):
+                    if not _never_above(port, begin, arrival, each, channels, lasting=False):
+                        return False
         match model.memory:
             case "edges":
                 size, limits = self._amounts(self.instance.graph.tensor_size)

@@ -93,6 +93,8 @@ def bottleneck(instance: Instance, device: Sequence[int]) -> Fraction | None:
             case "port":
                 load["send port", d] += time / model.get("channels", 1)
                 load["receive port", e] += time / model.get("channels", 1)
+            case name:
+                assert name == "delay", name
     return max(load.values(), default=Fraction(0))
 
 

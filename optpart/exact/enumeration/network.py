@@ -70,8 +70,10 @@ class Network:
         held = offset + (send if numbers.model.communication == "sendrecv" else delay)
         self.begin[tensor, target] = begin
         self.arrival[tensor, target] = variable, offset + send + delay
-        where: list[Place] = []
+        where: list[Place]
         match numbers.model.communication:
+            case "delay":
+                where = []
             case "sendrecv":
                 where = [("device", sender)]
             case "link":

@@ -117,13 +117,8 @@ class Waits:
 
     def _queues(self, c: int, target: int) -> list[object]:
         sender = self.device[self.producer[self.tensor[c]]]
-        match self.instance.model.communication:
-            case "link":
-                return [("link", sender, target)]
-            case "port":
-                return [("send", sender), ("receive", target)]
-            case _:
-                return []
+        rules = self.instance.model
+        return [] if rules.sends else list(rules.occupied(sender, target))
 
     def input_of(self, v: int) -> tuple[Fraction, Step] | None:
         """Return when the last input of a vertex is there, and what brings it."""
