@@ -83,7 +83,7 @@ def memory_conflict(instance: Instance, infeasible: Callable[[Instance], bool]) 
         Names the devices of a minimal set of limits, as far as ``infeasible`` proves it; empty
         under memory models that do not depend on time.
     """
-    if instance.model.memory not in ("edges", "refcount"):
+    if not instance.model.timed_memory:
         return ""
     limits = instance.cluster.memory
     kept = [d for d, limit in enumerate(limits) if limit is not None]

@@ -22,7 +22,7 @@ _SLACK = 3
 
 def add_dynamic_memory(core: Core, crossings: Crossings | None) -> None:
     """Limit memory under ``edges`` or ``refcount`` on every device with a capacity."""
-    if core.instance.model.memory in ("edges", "refcount") and (core.task.capacity >= 0).any():
+    if core.instance.model.timed_memory and (core.task.capacity >= 0).any():
         _Memory(core, crossings).add()
 
 

@@ -104,7 +104,7 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     """Raise :class:`UnsupportedError` if the method does not support the model or the goal."""
     model = instance.model
     placed = goal.objective == "bottleneck" and not _needs_times(goal)
-    if not (placed or not model.queues) or model.memory not in ("none", "estimate"):
+    if not (placed or not model.queues) or model.timed_memory:
         raise UnsupportedError(
             "model",
             f"milp does not support {model.communication} with memory {model.memory}",

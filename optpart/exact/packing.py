@@ -109,7 +109,7 @@ def pack(instance: Instance, budget: Budget, seed: int = 0) -> Packed:
     size += sum(len(pairs) for pairs in blocked.values())
     if size > _MOST_LITERALS:
         return Packed()
-    if instance.model.memory in ("edges", "refcount"):
+    if instance.model.timed_memory:
         device, _ = _solved(_packing(instance, _most_held(instance), blocked), limits)
         if device is not None:
             return Packed(device)

@@ -27,7 +27,7 @@ def schedules(instance: Instance, found: Incumbent, grid: Grid) -> Iterator[Sche
     if found.start is None:
         yield retime(instance, found.placement, instance.graph.topological_order.tolist())
         return
-    dynamic = instance.model.memory in ("edges", "refcount")
+    dynamic = instance.model.timed_memory
     if dynamic and grid.exact:
         yield _as_found(instance, found, grid)
     yield retime(instance, found.placement, _order(instance, found, grid))

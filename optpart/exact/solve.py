@@ -249,7 +249,7 @@ class _Solve(SolverRun[Task]):
         goal, model = self.goal, self.instance.model
         return (
             model.parallel == 1
-            and model.memory in ("none", "estimate")
+            and not model.timed_memory
             and not (goal.order or goal.blocks)
             and goal.traffic is None
             and not self.without & {Pruning.INCUMBENT, Pruning.LONGEST_PATHS}
@@ -440,13 +440,13 @@ class _Solve(SolverRun[Task]):
 
     def _timed(self, asked: Asked) -> bool:
         """Return whether times matter for the question, not only the placement."""
-        goal, memory = self.goal, self.instance.model.memory
+        goal = self.goal
         return (
             asked not in ("traffic", "bottleneck")
             or goal.objective == "lexicographic"
             or goal.makespan is not None
             or bool(goal.order)
-            or (asked == "traffic" and memory in ("edges", "refcount"))
+            or (asked == "traffic" and self.instance.model.timed_memory)
         )
 
     def _task(self, grid: Grid, span: _Span, asked: Asked) -> Task:
@@ -501,7 +501,7 @@ class _Solve(SolverRun[Task]):
         )
 
     def _memory(self, upper: int) -> Amounts:
-        if self.instance.model.memory in ("edges", "refcount"):
+        if self.instance.model.timed_memory:
             return amounts(self.instance, upper)
         need, capacity = whole_memory(self.instance, relax=True)
         nothing = np.zeros(self.instance.graph.tensors, dtype=np.int64)

@@ -66,6 +66,15 @@ class Model:
             )
 
     @property
+    def timed_memory(self) -> bool:
+        """True if what a device holds changes with time."""
+        match self.memory:
+            case "none" | "estimate":
+                return False
+            case "edges" | "refcount":
+                return True
+
+    @property
     def queues(self) -> bool:
         """True if crossings occupy something, and so may have to wait."""
         return self.communication != "delay"

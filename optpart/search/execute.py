@@ -57,7 +57,7 @@ def rules(instance: Instance) -> Rules:
     model, scale = instance.model, arrays(instance).scale
     limits = [np.inf if m is None else float(m) for m in instance.cluster.memory]
     return Rules(
-        whole=model.queues or model.memory in ("edges", "refcount"),
+        whole=model.queues or model.timed_memory,
         communication=_COMMUNICATION.index(model.communication),
         memory=_MEMORY.index(model.memory),
         send=np.array([float(instance.send_duration(d)) * scale for d in range(instance.devices)]),

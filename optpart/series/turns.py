@@ -105,7 +105,7 @@ def fits(series: Series) -> bool:
     model = series.instance.model
     if not model.queues or series.limited:
         return False
-    if model.memory not in ("none", "estimate") and any(
+    if model.timed_memory and any(
         limit is not None for limit in series.instance.cluster.memory
     ):
         return False

@@ -332,10 +332,9 @@ def undefined_bottleneck(instance: Instance) -> str:
 
     A pipeline overlaps several items, so that memory in use over time is not that of one schedule.
     """
-    memory = instance.model.memory
-    limited = any(capacity is not None for capacity in instance.cluster.memory)
-    if memory in ("edges", "refcount") and limited:
-        return f"the bottleneck is not defined where memory depends on time ({memory})"
+    model = instance.model
+    if model.timed_memory and any(capacity is not None for capacity in instance.cluster.memory):
+        return f"the bottleneck is not defined where memory depends on time ({model.memory})"
     return ""
 
 
