@@ -339,7 +339,7 @@ class TestInterruptedBounds:
             def interrupted(*_: object, **__: object) -> None:
                 raise KeyboardInterrupt
 
-            monkeypatch.setitem(BOUNDS, name, replace(BOUNDS[name], compute=interrupted))
+            monkeypatch.setitem(BOUNDS.rows, name, replace(BOUNDS[name], compute=interrupted))
 
         return strike
 
@@ -377,7 +377,7 @@ def test_each_bound_is_told_as_soon_as_it_is_proven(monkeypatch: pytest.MonkeyPa
     def never(*_: object, **__: object) -> None:
         raise AssertionError("computed before it was asked for")
 
-    monkeypatch.setitem(BOUNDS, "load", replace(BOUNDS["load"], compute=never))
+    monkeypatch.setitem(BOUNDS.rows, "load", replace(BOUNDS["load"], compute=never))
     from optpart.study import library
 
     instance: Instance = library.load("heft-10")

@@ -33,7 +33,7 @@ from bench.store import RESULTS, Store
 from optpart import Budget
 from optpart.files import ANY, write_text
 from optpart.kernels import all as kernels
-from optpart.reductions.catalogue import reduction
+from optpart.reductions.catalogue import REDUCTIONS
 from optpart.reductions.decide import WORDS, Answer, decide
 from optpart.reductions.partition import PARTITION, random_numbers
 from optpart.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
@@ -46,7 +46,7 @@ LARGEST_BY_TF = 300
 
 def answered(name: str, source: Any, limit: float) -> Answer[Any, Any]:
     """Decide, and stop if a yes is not valid."""
-    found = decide(reduction(name), source, budget=Budget(limit, 1))
+    found = decide(REDUCTIONS.find(name), source, budget=Budget(limit, 1))
     fault = found.schedule_fault or found.solution_fault or found.forth_fault
     if fault:
         raise AssertionError(f"{name}: {fault}")
@@ -190,7 +190,7 @@ def report(kept: Kept, limit: float) -> Iterator[str]:
         if not chosen:
             continue
         yield ""
-        yield f"{reduction(name).title} ({name})"
+        yield f"{REDUCTIONS.find(name).title} ({name})"
         yield f"  yes: {family.yes}; no: {family.no}"
         head = f"  {family.size_is:>16} {'vertices':>9} {'devices':>8}   "
         yield f"{head}{'drawn as yes':<24}drawn as no"

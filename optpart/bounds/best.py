@@ -18,6 +18,7 @@ from optpart.bounds.load import load_bound
 from optpart.bounds.one_machine import one_machine_bound
 from optpart.children.losses import Losses
 from optpart.problem.instance import Instance
+from optpart.registry import Registry
 
 #: Cost of a bound. A ``cheap`` one is proven whatever the time limit, if need be a weaker one. A
 #: ``timed`` one ends by itself, but respects a time limit. An ``anytime`` one uses all the time it
@@ -89,7 +90,7 @@ _ROWS = (
 
 #: Every bound by name, in the order of computation. A row added above is used by ``optpart bound``,
 #: by search and before CP-SAT, as far as its cost allows.
-BOUNDS: dict[str, Bound] = {row.name: row for row in _ROWS}
+BOUNDS = Registry("bound", {row.name: row for row in _ROWS}, Bound)
 
 #: Those that mostly end long before their limit; branching takes all the time it is given.
 BRIEF = tuple(row for row in _ROWS if row.name != "branching")

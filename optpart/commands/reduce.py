@@ -62,7 +62,7 @@ def reduce(
     from optpart.files import written_first
     from optpart.formats.json import pretty
     from optpart.reductions.base import read_source
-    from optpart.reductions.catalogue import REDUCTIONS, reduction
+    from optpart.reductions.catalogue import REDUCTIONS
     from optpart.reductions.decide import SHORTEST, decide, document
     from optpart.solution.result import Budget
     from optpart.terminal import put, say
@@ -83,7 +83,7 @@ def reduce(
         for known in REDUCTIONS.values():
             say(f"{known.name:18}{known.title} ({known.reference})")
         return
-    chosen = reduction(name)
+    chosen = REDUCTIONS.find(name)
     if file is not None and random is not None:
         raise InputError("--random", "used together with a file", "choose one of them")
     paths = _targets(output or Path(name), chosen)

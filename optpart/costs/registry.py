@@ -10,7 +10,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from optpart.choices import choice
 from optpart.costs import efficiency
 from optpart.costs.costed import Costed, costed
 from optpart.costs.drawn import drawn
@@ -23,6 +22,7 @@ from optpart.devices.named import NamedCluster
 from optpart.errors import ArgumentError, InputError
 from optpart.problem.model import Communication, Memory
 from optpart.problem.workload import Workload
+from optpart.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,7 @@ def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options
 
 def check_options(name: str, options: Options) -> Source:
     """Return the source of a name, if all options mean something to it; see :func:`apply`."""
-    source = SOURCES.get(name)
-    if source is None:
-        raise ArgumentError("costs", f"unknown {name!r}", choice(name, SOURCES))
+    source = SOURCES.find(name)
     for field in fields(options):
         given = getattr(options, field.name) is not None
         if given and field.name not in (*source.takes, *_ALL_TAKE):
@@ -220,50 +218,55 @@ def _without_units(cluster: NamedCluster, whose: str) -> tuple[str, ...]:
 
 
 #: By name, in the order in which they are listed.
-SOURCES: dict[str, Source] = {
-    source.name: source
-    for source in (
-        Source(
-            "roofline",
-            "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
-            "a model with shapes; a cluster of devices of the library or of calibrations",
-            frozenset({"efficiencies"}),
-            _roofline,
-        ),
-        Source(
-            "file",
-            "what the file itself holds: measured times in whole nanoseconds, or operations",
-            "measurements, and devices of the names or types that were measured; or operations",
-            frozenset(),
-            _file,
-        ),
-        Source(
-            "measured",
-            "times measured on the devices, from tables or profiles, in whole nanoseconds",
-            "a file of times for each device or type; its names are those of the vertices",
-            frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
-            _measured,
-        ),
-        Source(
-            "table",
-            "operations, memory and sizes from a CSV: name, ops, memory, sizes",
-            "a row per vertex; any cluster, in the same units",
-            frozenset({"file"}),
-            _table,
-        ),
-        Source(
-            "drawn",
-            "operations and sizes drawn from 1 to 100, where only the structure is known",
-            "nothing; any cluster",
-            frozenset({"seed"}),
-            _drawn,
-        ),
-        Source(
-            "unit",
-            "1 operation per vertex, outputs of size 1",
-            "nothing; any cluster",
-            frozenset(),
-            _unit,
-        ),
-    )
-}
+SOURCES: Registry[Source] = Registry(
+    "costs",
+    {
+        source.name: source
+        for source in (
+            Source(
+                "roofline",
+                "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
+                "a model with shapes; a cluster of devices of the library or of calibrations",
+                frozenset({"efficiencies"}),
+                _roofline,
+            ),
+            Source(
+                "file",
+                "what the file itself holds: measured times in whole nanoseconds, or operations",
+                "measurements, and devices of the names or types that were measured; or operations",
+                frozenset(),
+                _file,
+            ),
+            Source(
+                "measured",
+                "times measured on the devices, from tables or profiles, in whole nanoseconds",
+                "a file of times for each device or type; its names are those of the vertices",
+                frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
+                _measured,
+            ),
+            Source(
+                "table",
+                "operations, memory and sizes from a CSV: name, ops, memory, sizes",
+                "a row per vertex; any cluster, in the same units",
+                frozenset({"file"}),
+                _table,
+            ),
+            Source(
+                "drawn",
+                "operations and sizes drawn from 1 to 100, where only the structure is known",
+                "nothing; any cluster",
+                frozenset({"seed"}),
+                _drawn,
+            ),
+            Source(
+                "unit",
+                "1 operation per vertex, outputs of size 1",
+                "nothing; any cluster",
+                frozenset(),
+                _unit,
+            ),
+        )
+    },
+    Source,
+    group="optpart.costs",
+)

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError
+from optpart.errors import InputError
 from optpart.export import linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.export.llm import Text
 from optpart.export.plan import Plan
@@ -20,6 +19,7 @@ from optpart.export.trace import KIND as TRACE
 from optpart.export.trace import Scheduled, trace
 from optpart.files import Kind, check_target, write_text
 from optpart.problem.instance import Instance
+from optpart.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,7 @@ AnyTarget: TypeAlias = Target | ScheduleTarget | InstanceTarget
 
 def target(name: str) -> AnyTarget:
     """Return a target by its name."""
-    if name not in TARGETS:
-        raise ArgumentError("to", f"unknown {name!r}", choice(name, TARGETS))
-    return TARGETS[name]
+    return TARGETS.find(name)
 
 
 def export(
@@ -207,104 +205,109 @@ def _program(
 _LLM = "a plan for a language model, of whole blocks"
 
 #: By name, in the order in which they are listed.
-TARGETS: dict[str, AnyTarget] = {
-    each.name: each
-    for each in (
-        Target(
-            "onnx",
-            "one ONNX model per device and block of the plan, and a script that runs them",
-            "the ONNX model; -o names a folder",
-            frozenset({"model", "names", "shapes"}),
-            _onnx,
-            None,
-        ),
-        Target(
-            "onnx-layers",
-            "the ONNX model with the device of every node, for one session of ONNX Runtime",
-            "the ONNX model; at most one device besides the processor",
-            frozenset({"model", "names", "shapes"}),
-            _onnx_layers,
-            onnx_layers.KIND,
-        ),
-        Target(
-            "tensorflow",
-            "the TensorFlow graph with the device of every node",
-            "the binary GraphDef",
-            frozenset({"model", "names"}),
-            _tensorflow,
-            tensorflow.KIND,
-        ),
-        Target(
-            "device-map",
-            "device_map of transformers and accelerate, as JSON",
-            _LLM,
-            frozenset({"names", "architecture"}),
-            _text(lambda p, o: llm.device_map(p, names=o.names, architecture=o.architecture)),
-            llm.DEVICE_MAP,
-        ),
-        Target(
-            "llama.cpp",
-            "--tensor-split of llama.cpp",
-            f"{_LLM}; adjacent on every device, those on the CPU first",
-            frozenset({"names"}),
-            _text(lambda p, o: llm.llama_cpp(p, names=o.names)),
-            llm.LLAMA_CPP,
-        ),
-        Target(
-            "llama.cpp-ot",
-            "--override-tensor of llama.cpp, a pattern per device",
-            "a plan for a language model",
-            frozenset({"names"}),
-            _text(lambda p, o: llm.llama_cpp_overrides(p, names=o.names)),
-            llm.LLAMA_CPP,
-        ),
-        Target(
-            "vllm",
-            "VLLM_PP_LAYER_PARTITION of vLLM",
-            f"{_LLM}; adjacent on every device",
-            frozenset({"names"}),
-            _text(lambda p, o: llm.vllm(p, names=o.names)),
-            llm.VLLM,
-        ),
-        Target(
-            "megatron",
-            "--pipeline-model-parallel-layout of Megatron",
-            f"{_LLM}; devices take turns in a fixed order",
-            frozenset(),
-            _text(lambda p, o: llm.megatron(p)),
-            llm.MEGATRON,
-        ),
-        Target(
-            "torch",
-            "split_spec of torch.distributed.pipelining, as Python",
-            f"{_LLM}; adjacent on every device",
-            frozenset({"architecture"}),
-            _text(lambda p, o: llm.torch_split(p, architecture=o.architecture)),
-            llm.SPLIT,
-        ),
-        ScheduleTarget(
-            "trace",
-            "the schedule over time, for Perfetto and Chrome's trace viewer",
-            "the instance: --instance, if it is not of the library",
-            frozenset({"unit"}),
-            _trace,
-            TRACE,
-        ),
-        InstanceTarget(
-            "lp",
-            "the linear program of an instance, in the LP format",
-            "an instance in place of a result",
-            frozenset(),
-            partial(_program, "lp"),
-            linear_program.KINDS["lp"],
-        ),
-        InstanceTarget(
-            "mps",
-            "the linear program of an instance, in the MPS format",
-            "an instance in place of a result",
-            frozenset(),
-            partial(_program, "mps"),
-            linear_program.KINDS["mps"],
-        ),
-    )
-}
+TARGETS: Registry[AnyTarget] = Registry(
+    "to",
+    {
+        each.name: each
+        for each in (
+            Target(
+                "onnx",
+                "one ONNX model per device and block of the plan, and a script that runs them",
+                "the ONNX model; -o names a folder",
+                frozenset({"model", "names", "shapes"}),
+                _onnx,
+                None,
+            ),
+            Target(
+                "onnx-layers",
+                "the ONNX model with the device of every node, for one session of ONNX Runtime",
+                "the ONNX model; at most one device besides the processor",
+                frozenset({"model", "names", "shapes"}),
+                _onnx_layers,
+                onnx_layers.KIND,
+            ),
+            Target(
+                "tensorflow",
+                "the TensorFlow graph with the device of every node",
+                "the binary GraphDef",
+                frozenset({"model", "names"}),
+                _tensorflow,
+                tensorflow.KIND,
+            ),
+            Target(
+                "device-map",
+                "device_map of transformers and accelerate, as JSON",
+                _LLM,
+                frozenset({"names", "architecture"}),
+                _text(lambda p, o: llm.device_map(p, names=o.names, architecture=o.architecture)),
+                llm.DEVICE_MAP,
+            ),
+            Target(
+                "llama.cpp",
+                "--tensor-split of llama.cpp",
+                f"{_LLM}; adjacent on every device, those on the CPU first",
+                frozenset({"names"}),
+                _text(lambda p, o: llm.llama_cpp(p, names=o.names)),
+                llm.LLAMA_CPP,
+            ),
+            Target(
+                "llama.cpp-ot",
+                "--override-tensor of llama.cpp, a pattern per device",
+                "a plan for a language model",
+                frozenset({"names"}),
+                _text(lambda p, o: llm.llama_cpp_overrides(p, names=o.names)),
+                llm.LLAMA_CPP,
+            ),
+            Target(
+                "vllm",
+                "VLLM_PP_LAYER_PARTITION of vLLM",
+                f"{_LLM}; adjacent on every device",
+                frozenset({"names"}),
+                _text(lambda p, o: llm.vllm(p, names=o.names)),
+                llm.VLLM,
+            ),
+            Target(
+                "megatron",
+                "--pipeline-model-parallel-layout of Megatron",
+                f"{_LLM}; devices take turns in a fixed order",
+                frozenset(),
+                _text(lambda p, o: llm.megatron(p)),
+                llm.MEGATRON,
+            ),
+            Target(
+                "torch",
+                "split_spec of torch.distributed.pipelining, as Python",
+                f"{_LLM}; adjacent on every device",
+                frozenset({"architecture"}),
+                _text(lambda p, o: llm.torch_split(p, architecture=o.architecture)),
+                llm.SPLIT,
+            ),
+            ScheduleTarget(
+                "trace",
+                "the schedule over time, for Perfetto and Chrome's trace viewer",
+                "the instance: --instance, if it is not of the library",
+                frozenset({"unit"}),
+                _trace,
+                TRACE,
+            ),
+            InstanceTarget(
+                "lp",
+                "the linear program of an instance, in the LP format",
+                "an instance in place of a result",
+                frozenset(),
+                partial(_program, "lp"),
+                linear_program.KINDS["lp"],
+            ),
+            InstanceTarget(
+                "mps",
+                "the linear program of an instance, in the MPS format",
+                "an instance in place of a result",
+                frozenset(),
+                partial(_program, "mps"),
+                linear_program.KINDS["mps"],
+            ),
+        )
+    },
+    (Target, ScheduleTarget, InstanceTarget),
+    group="optpart.exports",
+)

@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from optpart.choices import choice
 from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text
+from optpart.registry import Registry
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -240,7 +240,7 @@ _ROWS = (
 )
 
 #: The formats, by name.
-FORMATS = {row.name: row for row in _ROWS}
+FORMATS = Registry("format", {row.name: row for row in _ROWS}, Format, group="optpart.formats")
 
 #: Suffixes for which the content decides.
 _TEXTS = ("", ".txt")
@@ -357,9 +357,8 @@ def format_of(path: str | Path, name: str | None = None) -> Format:
 def _found(path: str | Path, name: str | None) -> tuple[Format, Any]:
     """Return the format and, where it was parsed on the way to it, the document in JSON."""
     if name is not None:
-        if name not in FORMATS:
-            raise InputError("format", f"unknown {name!r}", choice(name, FORMATS), str(path))
-        return FORMATS[name], None
+        with FaultsOf(path):
+            return FORMATS.find(name), None
     by_name = _of_name(path)
     if by_name is not None:
         return by_name, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -10,6 +9,7 @@ from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.problem.document import number
 from optpart.reductions.base import Question, Reduction, Solution, Source
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
@@ -86,11 +86,11 @@ def decide(
     InputError
         If the method does not decide questions.
     """
-    run: Callable[..., Result] = registry.get(method)
     question = reduction.to_tf(source)
     registry.require(method, question.instance, question.goal)
     require_memory(question.instance, method, question.goal, budget or Budget())
-    result = run(question.instance, budget=budget or Budget(), seed=seed, goal=question.goal)
+    job = Job(question.instance, question.goal, budget or Budget(), seed)
+    result = registry.run(method, job)
     if result.schedule is not None and not fault(question, result.schedule):
         return Answer(
             reduction, source, question, result, True, reduction.back(source, result.schedule)
@@ -106,8 +106,8 @@ def shortest(question: Question, seconds: float = SHORTEST) -> Result:
     If the seconds suffice, the same question gives the same schedule: the limit that counts is
     deterministic.
     """
-    run: Callable[..., Result] = registry.get("cpsat")
-    return run(question.instance, budget=Budget(seconds, 1, deterministic=5.0))
+    budget = Budget(seconds, 1, deterministic=5.0)
+    return registry.run("cpsat", Job(question.instance, budget=budget))
 
 
 def document(answer: Answer[Any, Any]) -> dict[str, Any]:

@@ -105,9 +105,7 @@ def fits(series: Series) -> bool:
     model = series.instance.model
     if not model.queues or series.limited:
         return False
-    if model.timed_memory and any(
-        limit is not None for limit in series.instance.cluster.memory
-    ):
+    if model.timed_memory and any(limit is not None for limit in series.instance.cluster.memory):
         return False
     sizes = [len(vertices) for _, vertices in _spans(series)]
     return len(sizes) > 1 and max(sizes) <= _MOST_VERTICES

@@ -26,6 +26,7 @@ from optpart.solution.audit import (
     refusal,
 )
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Progress, Result, Status, with_bound, with_status
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
@@ -178,9 +179,7 @@ def divide(
             )
     solve = _Solve(instance, budget, seeds[0], watch)
     made = [
-        _tried(
-            instance, name, seed, partial(registry.get(name), instance, budget=budget, seed=seed)
-        )
+        _tried(partial(registry.run, name), Job(instance, budget=budget, seed=seed), name)
         for name in names
         for seed in seeds
     ]
@@ -246,14 +245,14 @@ def _places(result: Result, key: bytes) -> bool:
     return result.schedule is not None and result.schedule.placement.tobytes() == key
 
 
-def _tried(instance: Instance, method: str, seed: int, call: Callable[[], Result]) -> Result:
+def _tried(run: Callable[[Job], Result], job: Job, method: str) -> Result:
     """Return the audited result of a method; a failure costs only its own result."""
     try:
-        return audited(call(), instance, method, seed)
+        return audited(run(job), job.instance, method, job.seed)
     except OptpartError:
         raise
     except Exception as error:
-        return refusal(instance, method, seed, f"failed: {described(error)}")
+        return refusal(job.instance, method, job.seed, f"failed: {described(error)}")
 
 
 def _placement(result: Result) -> NDArray[np.int32] | None:
@@ -284,20 +283,10 @@ class _Solve:
         self, what: str, starts: list[Schedule], placement: NDArray[np.int32] | None = None
     ) -> Result:
         watch = None if self.watch is None else partial(self.watch, what)
-        goal = None if placement is None else Goal(placement=dict(enumerate(placement.tolist())))
+        goal = Goal(placement={} if placement is None else dict(enumerate(placement.tolist())))
         start = min(starts, key=lambda start: start.makespan(self.instance), default=None)
-
-        def solve() -> Result:
-            return cpsat(
-                self.instance,
-                budget=self.budget,
-                seed=self.seed,
-                start=start,
-                watch=watch,
-                goal=goal,
-            )
-
-        found = _tried(self.instance, "cpsat", self.seed, solve)
+        job = Job(self.instance, goal, self.budget, self.seed, start)
+        found = _tried(partial(cpsat, watch=watch), job, "cpsat")
         if found.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         return found

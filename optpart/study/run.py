@@ -23,6 +23,7 @@ from optpart.methods.fitting import require_memory
 from optpart.problem.instance import Instance
 from optpart.solution.audit import audited, described, one_line, refusal
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Budget, Progress, Result, conclude
 from optpart.solution.termination import Termination
 from optpart.version import __version__
@@ -92,12 +93,9 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
     try:
         require_memory(run.instance, run.method, Goal(), run.budget)
         with redirect_stdout(sys.stderr):
-            claimed = registry.get(run.method)(
-                run.instance,
-                budget=run.budget,
-                seed=run.seed,
-                watch=None if watch is None else lambda step: watch(run, step),
-            )
+            told = None if watch is None else lambda step: watch(run, step)
+            job = Job(run.instance, budget=run.budget, seed=run.seed)
+            claimed: object = registry.run(run.method, job, told)
         seconds = clock.now() - begin
         # A user's method may leave out its name and seed.
         result = audited(claimed, run.instance, run.method, run.seed)

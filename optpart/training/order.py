@@ -14,8 +14,8 @@ from optpart.errors import InputError
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.solution.goal import Goal
+from optpart.solution.job import Job
 from optpart.solution.result import Budget as SolverBudget
-from optpart.solution.result import Result
 from optpart.solution.schedule import Schedule
 from optpart.training.actions import gradients
 from optpart.training.evaluator import Evaluator, Outcome, unsupported
@@ -118,7 +118,8 @@ def ordered(
         left = max(0.0, budget.seconds - clock.seconds) / (len(methods) - i)
         given = SolverBudget(left, workers, memory=budget.memory)
         require_memory(instance, name, Goal(), given)
-        result: Result = registry.get(name)(instance, budget=given, seed=seed, start=schedule)
+        job = Job(instance, budget=given, seed=seed, start=schedule)
+        result = registry.run(name, job)
         if result.lower_bound is not None:
             bound = max(bound, result.lower_bound)
         found = result.makespan, result.schedule

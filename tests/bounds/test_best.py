@@ -111,7 +111,7 @@ class TestABoundAddedToTheTable:
                 given.append(seconds)
                 return Fraction(1)
 
-            monkeypatch.setitem(BOUNDS, "new", Bound("new", cost, compute))
+            monkeypatch.setitem(BOUNDS.rows, "new", Bound("new", cost, compute))
             return given
 
         return add

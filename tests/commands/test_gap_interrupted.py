@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from commandline import Run
 
 from optpart.methods import registry
+from optpart.solution.job import Job
 from optpart.solution.result import Result
 
 
@@ -20,10 +22,11 @@ def _interrupting(monkeypatch: pytest.MonkeyPatch) -> None:
     def get(name: str) -> registry.Method:
         method = found(name)
 
-        def stopped(instance: registry.Instance, **options: object) -> Result:
+        def stopped(job: Any, *rest: Any, **options: Any) -> Result:
+            instance = job.instance if isinstance(job, Job) else job
             if name == "heft" and instance.name != "laich-2.5":
                 raise KeyboardInterrupt
-            return method(instance, **options)  # type: ignore[arg-type]
+            return method(job, *rest, **options)
 
         return stopped
 

@@ -110,7 +110,7 @@ class TestAGeneratorAddedToTheTable:
 
         monkeypatch.setattr(registry, "chain", chain, raising=False)
         row = registry.Generator("optpart.generate.registry:chain", "Draw a chain.")
-        monkeypatch.setitem(GENERATORS, "chain", row)
+        monkeypatch.setitem(GENERATORS.rows, "chain", row)
 
     def test_it_is_a_command(self, run: Run, tmp_path: Path) -> None:
         shown = run("generate", "chain", "short", "--length", 3, "-o", tmp_path / "mine.json")

@@ -112,7 +112,7 @@ class TestAFormatAddedToTheTable:
         module.read, module.sniff = read, lambda text: "tiny" in text
         monkeypatch.setitem(sys.modules, "optpart.formats.tiny", module)
         row = Format("tiny", "one vertex", "optpart.formats.tiny", (".tiny",))
-        monkeypatch.setitem(FORMATS, "tiny", row)
+        monkeypatch.setitem(FORMATS.rows, "tiny", row)
 
     @pytest.mark.parametrize("name", ["a.tiny", "a.TINY", "a.txt", "a"])
     def test_suffix_or_content_decides(self, tmp_path, name):
@@ -293,7 +293,7 @@ class TestAFormatOfWorkloadsAddedToTheTable:
             "wide", "any width", "optpart.formats.wide", (".wide",),
             gives="workload", content="bytes", takes=("width",),
         )  # fmt: skip
-        monkeypatch.setitem(FORMATS, "wide", row)
+        monkeypatch.setitem(FORMATS.rows, "wide", row)
         for name in ("a.wide", "a"):
             (tmp_path / name).write_bytes(b"\x00wide")
             assert len(read_workload(tmp_path / name, width=3).graph) == 3

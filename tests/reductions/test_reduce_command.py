@@ -18,7 +18,7 @@ from optpart.formats import native
 from optpart.formats.json import pretty
 from optpart.reductions import picture
 from optpart.reductions.base import read_source
-from optpart.reductions.catalogue import REDUCTIONS, reduction
+from optpart.reductions.catalogue import REDUCTIONS
 from optpart.reductions.decide import decide
 from optpart.solution.result import Budget
 
@@ -44,7 +44,7 @@ def test_yes(tmp_path: Path) -> None:
     assert "answer    yes: makespan 10" in done.output
     assert done.output.count("valid") == 3
     assert native.read(tmp_path / "out.json").vertices == 5
-    assert read_source(reduction("partition"), tmp_path / "out.source.json").numbers == (
+    assert read_source(REDUCTIONS.find("partition"), tmp_path / "out.source.json").numbers == (
         3, 5, 7, 2, 3,
     )  # fmt: skip
     assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
@@ -103,7 +103,7 @@ def test_a_file_and_random_exclude_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_sources_survive_a_file(name: str, tmp_path: Path) -> None:
-    chosen = reduction(name)
+    chosen = REDUCTIONS.find(name)
     for seed in range(3):
         source = chosen.random(chosen.size, np.random.default_rng(seed))
         path = tmp_path / f"{seed}.json"
@@ -114,7 +114,7 @@ def test_sources_survive_a_file(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("verdict", [True, False])
 def test_pictures_show_both_sides(name: str, verdict: bool, tmp_path: Path) -> None:
-    chosen = reduction(name)
+    chosen = REDUCTIONS.find(name)
     for seed in range(100):
         source = draw(name, np.random.default_rng(seed))
         if answer(name, source) == verdict:
@@ -126,7 +126,7 @@ def test_pictures_show_both_sides(name: str, verdict: bool, tmp_path: Path) -> N
 
 
 def test_a_no_is_shown_beside_an_optimal_schedule(tmp_path: Path) -> None:
-    found = decide(reduction("partition"), reduction("partition").read(NO), "enumerate")
+    found = decide(REDUCTIONS.find("partition"), REDUCTIONS.find("partition").read(NO), "enumerate")
     picture.draw(found, tmp_path / "a.svg")
     text = " ".join(re.findall(r">([^<>]+)</text>", (tmp_path / "a.svg").read_text()))
     assert "Below an optimal schedule, makespan" in text
@@ -136,13 +136,13 @@ def test_a_no_is_shown_beside_an_optimal_schedule(tmp_path: Path) -> None:
 def test_colours_of_devices_mean_the_same_in_the_source(tmp_path: Path) -> None:
     colours = {picture._COLOURS[0], picture._COLOURS[1]}
     for document, meant in ((YES, colours), (NO, set())):
-        source = reduction("partition").read(document)
-        picture.draw(decide(reduction("partition"), source, budget=ONE), tmp_path / "a.svg")
+        source = REDUCTIONS.find("partition").read(document)
+        picture.draw(decide(REDUCTIONS.find("partition"), source, budget=ONE), tmp_path / "a.svg")
         assert {*re.findall(r"#[0-9a-f]{6}", (tmp_path / "a.svg").read_text())} & {
             *picture._COLOURS
         } == meant
     source = draw("scheduling", np.random.default_rng(0))
-    picture.draw(decide(reduction("scheduling"), source, budget=ONE), tmp_path / "a.svg")
+    picture.draw(decide(REDUCTIONS.find("scheduling"), source, budget=ONE), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
     assert not any(f"fill: {colour}" in text for colour in picture._COLOURS)
 
@@ -150,14 +150,14 @@ def test_colours_of_devices_mean_the_same_in_the_source(tmp_path: Path) -> None:
 def test_edges_of_the_transitive_closure_are_explained() -> None:
     chain = {"jobs": ["a", "b", "c"], "order": [["a", "b"], ["b", "c"]], "processors": 1,
              "limit": 3}  # fmt: skip
-    scheduling = reduction("scheduling")
+    scheduling = REDUCTIONS.find("scheduling")
     said = "1 edge follows from the 2 pairs (transitive closure)"
     assert scheduling.added(scheduling.read(chain)) == said
     assert scheduling.added(scheduling.read({**chain, "order": []})) == ""
 
 
 def test_pictures_depend_only_on_the_answer(tmp_path: Path) -> None:
-    found = decide(reduction("partition"), reduction("partition").read(YES), budget=ONE)
+    found = decide(REDUCTIONS.find("partition"), REDUCTIONS.find("partition").read(YES), budget=ONE)
     for suffix in ("png", "svg"):
         first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
         picture.draw(found, first)
@@ -166,7 +166,7 @@ def test_pictures_depend_only_on_the_answer(tmp_path: Path) -> None:
 
 
 def test_a_picture_needs_a_known_suffix(tmp_path: Path) -> None:
-    found = decide(reduction("partition"), reduction("partition").read(NO), "enumerate")
+    found = decide(REDUCTIONS.find("partition"), REDUCTIONS.find("partition").read(NO), "enumerate")
     with pytest.raises(InputError, match="no picture format"):
         picture.draw(found, tmp_path / "a.gif")
 
@@ -219,7 +219,7 @@ def test_errors_in_a_source_file(name: str, content: object, words: str, tmp_pat
     path = tmp_path / "in.json"
     write(path, content)
     with pytest.raises(InputError) as caught:
-        read_source(reduction(name), path)
+        read_source(REDUCTIONS.find(name), path)
     message = str(caught.value)
     assert message.startswith(f"{path}: ")
     assert words in message

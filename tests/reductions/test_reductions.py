@@ -15,7 +15,7 @@ from optpart.errors import InputError
 from optpart.methods import registry
 from optpart.reductions.base import Question
 from optpart.reductions.bin_packing import BIN_PACKING, Items
-from optpart.reductions.catalogue import REDUCTIONS, reduction
+from optpart.reductions.catalogue import REDUCTIONS
 from optpart.reductions.clique import CLIQUE, Network
 from optpart.reductions.communication import UNIT_DELAYS, Placed, Tasks
 from optpart.reductions.decide import decide, fault
@@ -36,7 +36,7 @@ SOURCES = {name: 80 if name in METHOD else 350 for name in REDUCTIONS}
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_answers_are_equal(name: str) -> None:
     """Hundreds of sources each: TF by enumeration against brute force on the source."""
-    chosen, rng, seen = reduction(name), np.random.default_rng(7), Counter[bool | None]()
+    chosen, rng, seen = REDUCTIONS.find(name), np.random.default_rng(7), Counter[bool | None]()
     for _ in range(SOURCES[name]):
         source = draw(name, rng)
         found = decide(chosen, source, METHOD.get(name, "enumerate"), budget=ONE)
@@ -48,7 +48,7 @@ def test_the_answers_are_equal(name: str) -> None:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_answers_are_equal_by_the_default_method(name: str) -> None:
-    chosen, rng = reduction(name), np.random.default_rng(8)
+    chosen, rng = REDUCTIONS.find(name), np.random.default_rng(8)
     for _ in range(25):
         source = draw(name, rng, larger=True)
         found = decide(chosen, source, budget=ONE)
@@ -59,7 +59,7 @@ def test_the_answers_are_equal_by_the_default_method(name: str) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_solutions_become_schedules_and_come_back(name: str) -> None:
     """The direction of the proof that needs no solver, on every kind of solution."""
-    chosen, rng, seen = reduction(name), np.random.default_rng(9), 0
+    chosen, rng, seen = REDUCTIONS.find(name), np.random.default_rng(9), 0
     for _ in range(300):
         source = draw(name, rng)
         for solution in itertools.islice(solutions(name, source), 3):
@@ -73,7 +73,7 @@ def test_solutions_become_schedules_and_come_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_random_sources_have_both_answers(name: str) -> None:
-    chosen, seen = reduction(name), set()
+    chosen, seen = REDUCTIONS.find(name), set()
     for seed in range(40):
         source = chosen.random(chosen.size, np.random.default_rng(seed))
         seen.add(decide(chosen, source, budget=Budget(10, 1)).verdict)
@@ -121,7 +121,7 @@ def test_the_strict_inequality_is_about_starts() -> None:
 @pytest.mark.parametrize("name", ["scheduling", "communication"])
 def test_starts_between_slots_are_rounded_down(name: str) -> None:
     """Schedules with slack may have starts between slots."""
-    chosen, rng, shifted = reduction(name), np.random.default_rng(3), 0
+    chosen, rng, shifted = REDUCTIONS.find(name), np.random.default_rng(3), 0
     for _ in range(100):
         source = draw(name, rng)
         question = chosen.to_tf(source)
@@ -234,7 +234,7 @@ def test_a_method_that_proves_nothing_is_refused() -> None:
 
 def test_an_unknown_reduction_is_refused() -> None:
     with pytest.raises(InputError, match="choose one of scheduling, clique"):
-        reduction("sorting")
+        REDUCTIONS.find("sorting")
 
 
 def test_a_question_is_a_goal() -> None:

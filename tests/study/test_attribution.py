@@ -24,6 +24,7 @@ from optpart import (
 from optpart.formats import native
 from optpart.methods.cpsat import cpsat
 from optpart.report.axis_table import share
+from optpart.solution.job import Job
 from optpart.solution.result import Result
 from optpart.solution.schedule import retime
 from optpart.solution.termination import Termination
@@ -218,10 +219,10 @@ class TestCommand:
     def test_an_interruption_keeps_finished_results(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupted(instance: Instance, **options: object) -> Result:
-            if instance.name == "heft-10":
-                return cpsat(instance, **options)  # type: ignore[arg-type]
-            return conclude(instance, "cpsat", None, termination=Termination.INTERRUPTED)
+        def interrupted(job: Job, **options: Any) -> Result:
+            if job.instance.name == "heft-10":
+                return cpsat(job, **options)
+            return conclude(job.instance, "cpsat", None, termination=Termination.INTERRUPTED)
 
         monkeypatch.setattr("optpart.study.attribution.cpsat", interrupted)
         files = ("heft-10", "kwok-ahmad-9-2")
@@ -271,9 +272,10 @@ class TestNobodyIsTrusted:
     def test_a_wrong_solver_loses_only_its_own_claim(
         self, monkeypatch: pytest.MonkeyPatch, placed: bool, lie: str, problem: str
     ) -> None:
-        def wrong(instance: Instance, **options: Any) -> Result:
-            if (options["goal"] is not None) != placed:
-                return cpsat(instance, **options)
+        def wrong(job: Job, **options: Any) -> Result:
+            instance = job.instance
+            if bool(job.goal.placement) != placed:
+                return cpsat(job, **options)
             if lie == "raise":
                 raise AssertionError("a bug")
             if lie == "bound":
@@ -302,8 +304,8 @@ class TestNobodyIsTrusted:
     def test_the_command_names_it_and_exits_with_1(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def wrong(instance: Instance, **options: Any) -> Result:
-            return conclude(instance, "cpsat", None, bound=Fraction(999))
+        def wrong(job: Job, **options: Any) -> Result:
+            return conclude(job.instance, "cpsat", None, bound=Fraction(999))
 
         monkeypatch.setattr("optpart.study.attribution.cpsat", wrong)
         outcome = run("gap", "--axis", "heft-10", "-m", "heft", "--json")

@@ -34,6 +34,7 @@ from optpart.exact.enumeration import enumerate_all
 from optpart.methods import registry
 from optpart.report import gap_table
 from optpart.report.console import plain_console
+from optpart.solution.job import Job
 from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.engine import choose, local
@@ -328,7 +329,7 @@ def test_a_proof_that_enumeration_contradicts_is_not_used(
     graph = builder.separate("a", "b").build()
     instance = Instance(graph, Cluster.uniform(2, bandwidth=1), name="apart")
 
-    def wrong(instance: Instance, **options: object) -> Result:
+    def wrong(job: Job, watch: object) -> Result:
         """Return a schedule that waits too long, and claim that it is optimal."""
         best = enumerate_all(instance).schedule
         assert best is not None
