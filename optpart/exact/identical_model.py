@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.task import Found, Task
+from optpart.exact.cp_sat import Value
+from optpart.exact.messages import Incumbent
+from optpart.exact.task import Task
 
 
 class IdenticalModel:
@@ -63,7 +63,7 @@ class IdenticalModel:
                 self.model.add_hint(variable, value)
             self.model.add_hint(self.makespan, self.task.upper)
 
-    def found(self, value: Callable[[cp_model.IntVar], int]) -> Found:
+    def found(self, value: Value) -> Incumbent:
         """Read a solution and give every vertex a device that is free."""
         graph = self.instance.graph
         start = np.array([value(s) for s in self.start], dtype=np.int64)
@@ -81,4 +81,4 @@ class IdenticalModel:
                 last = max(inputs, key=lambda u: int(start[u]) + self.duration[u], default=-1)
                 placement[v] = placement[last] if inputs else 0
                 start[v] = start[last] + self.duration[last] if inputs else 0
-        return Found(placement, start, {})
+        return Incumbent(placement, start)

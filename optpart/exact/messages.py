@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,23 +21,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A solution: seconds since the job was read, placement, and starts in ticks.
+    """A solution: placement, and starts in ticks.
 
     ``start`` is ``None`` if only a placement was requested. ``begin`` maps (tensor, destination) to
     the start of the transfer if transfers queue.
     """
 
-    seconds: float
     placement: NDArray[np.int32]
-    start: NDArray[np.int64] | None
-    begin: dict[tuple[int, int], int]
+    start: NDArray[np.int64] | None = None
+    begin: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LowerBound:
     """A better bound on the objective, in its integer units."""
 
-    seconds: float
     value: int
 
 
@@ -50,6 +48,5 @@ class Waiting:
 class Done:
     """The end of a job: the solver's status and its last bound."""
 
-    seconds: float
     status: str
     value: int | None

@@ -68,20 +68,20 @@ class _Run:
         solve = _highs if self.task.solver == "HiGHS" else _cbc
         left = max(0.01, self.limits.seconds - self._seconds())
         status = solve(self.model.problem, left, self.limits.seed, self._found, self._bounded)
-        self.send(Done(self._seconds(), status, self.bound))
+        self.send(Done(status, self.bound))
 
     def _seconds(self) -> float:
         return time.perf_counter() - self.begin
 
     def _found(self, values: Mapping[str, float]) -> None:
-        self.send(Incumbent(self._seconds(), *self.model.incumbent(values), {}))
+        self.send(Incumbent(*self.model.incumbent(values)))
 
     def _bounded(self, value: float) -> None:
         starts, rows = len(self.model.start) + 2, self.model.rows
         ticks = proven_ticks(value, starts, rows, max(self.task.upper, self.most))
         if ticks is not None and self.bound < ticks <= self.most:
             self.bound = ticks
-            self.send(LowerBound(self._seconds(), ticks))
+            self.send(LowerBound(ticks))
 
 
 Found = Callable[[Mapping[str, float]], None]

@@ -8,7 +8,6 @@ Transfers are in :mod:`optpart.exact.communication`, memory that changes with ti
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -18,9 +17,11 @@ from ortools.sat.python import cp_model
 from optpart.exact.blocks import add_blocks
 from optpart.exact.communication import Crossing, Crossings
 from optpart.exact.core import Core, Expression
+from optpart.exact.cp_sat import Value
 from optpart.exact.memory import add_dynamic_memory
+from optpart.exact.messages import Incumbent
 from optpart.exact.ordering import add_order
-from optpart.exact.task import Found, Task
+from optpart.exact.task import Task
 from optpart.problem.model import Resource
 
 #: Thresholds per device and side of the load cuts.
@@ -179,7 +180,7 @@ class ScheduleModel(Core):
             self.model.add(sum(time * literal for time, literal in amounts) <= bottleneck)
         self.model.minimize(bottleneck)
 
-    def found(self, value: Callable[[cp_model.IntVar], int]) -> Found:
+    def found(self, value: Value) -> Incumbent:
         """Read a solution from the values of the variables."""
         unit_device = np.full(len(self.devices), -1, dtype=np.int32)
         for (u, d), literal in self.on.items():
@@ -187,7 +188,7 @@ class ScheduleModel(Core):
                 unit_device[u] = d
         placement = unit_device[self.instance.unit_of]
         if not self.task.timed:
-            return Found(placement, None, {})
+            return Incumbent(placement)
         begin = (
             {}
             if self.crossings is None
@@ -198,7 +199,7 @@ class ScheduleModel(Core):
             }
         )
         start = np.array([value(s) for s in self.start], dtype=np.int64)
-        return Found(placement, start, begin)
+        return Incumbent(placement, start, begin)
 
     def _load_cuts(self) -> None:
         """Add load cuts: vertices on a device between two thresholds run one after the other.

@@ -12,21 +12,14 @@ the limits may or may not exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.children.losses import lose
 from optpart.exact.conflict import blocked_pairs, conflict
-from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import (
-    SolverDiedError,
-    SolverLateError,
-    SolverTooLargeError,
-    borrowed,
-    prompt_grace,
-)
+from optpart.exact.messages import Limits
+from optpart.exact.process import answer
 from optpart.kernels.compiled import UNLIMITED, Arrays, arrays, whole_amounts
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
@@ -119,23 +112,9 @@ def pack(instance: Instance, budget: Budget, seed: int = 0) -> Packed:
 
 def _solved(task: Packing, limits: Limits) -> tuple[NDArray[np.int32] | None, bool]:
     """Return a placement, and whether the solver says that there is none."""
-    device: NDArray[np.int32] | None = None
-    impossible = False
-    try:
-        with borrowed(WORKER) as process:
-            for message in process.solve(
-                task, limits, prompt_grace(replace(limits, deterministic=None))
-            ):
-                if isinstance(message, Incumbent):
-                    device = message.placement
-                elif isinstance(message, Done):
-                    impossible = message.status == "INFEASIBLE"
-    except (SolverLateError, SolverTooLargeError):
-        return device, False
-    except SolverDiedError as error:
-        lose("packing", error)
-        return device, False
-    return device, impossible
+    answered = answer(WORKER, task, limits, what="packing", prompt=True)
+    device = None if answered.found is None else answered.found.placement
+    return device, answered.status == "INFEASIBLE"
 
 
 def _most_held(instance: Instance) -> RationalArray:

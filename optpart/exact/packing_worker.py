@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits
+from optpart.exact import cp_sat
+from optpart.exact.messages import Incumbent, Limits
 from optpart.exact.packing import Packing
 from optpart.exact.serving import Send, serve
 
@@ -22,21 +22,10 @@ def main() -> None:
 
 
 def _solve(packing: Packing, limits: Limits, send: Send) -> None:
-    begin = time.perf_counter()
-    built = PackingModel(packing)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = limits.workers
-    parameters.random_seed = limits.seed
-    parameters.relative_gap_limit = _GAP
-    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
-    if limits.deterministic is not None:
-        parameters.max_deterministic_time = limits.deterministic
-    status = solver.solve(built.model)
-    seconds = time.perf_counter() - begin
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        send(Incumbent(seconds, built.found(solver), None, {}))
-    send(Done(time.perf_counter() - begin, solver.status_name(status), None))
+    def tune(parameters: Any) -> None:
+        parameters.relative_gap_limit = _GAP
+
+    cp_sat.solve(lambda: PackingModel(packing), limits, send, tune, steps=False)
 
 
 class PackingModel:
@@ -78,9 +67,7 @@ class PackingModel:
         costs = [time for cost in self.packing.cost for time in cost.values()]
         self.model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs))
 
-    def found(self, solver: cp_model.CpSolver) -> NDArray[np.int32]:
+    def found(self, value: cp_sat.Value) -> Incumbent:
         """Return the device of every unit."""
-        return np.array(
-            [next(d for d, x in on.items() if solver.boolean_value(x)) for on in self.on],
-            dtype=np.int32,
-        )
+        device = [next(d for d, x in on.items() if value(x)) for on in self.on]
+        return Incumbent(np.array(device, np.int32))

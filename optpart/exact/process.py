@@ -6,8 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from optpart.children.losses import lose
 from optpart.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.problem.footprint import resident, said
@@ -22,6 +24,10 @@ _STARTING = 5.0
 
 #: Most seconds between two messages to the caller.
 _PULSE = 0.1
+
+
+#: The status of a task whose process took more memory than was allowed.
+TOO_LARGE = "TOO LARGE"
 
 
 class SolverDiedError(RuntimeError):
@@ -171,6 +177,42 @@ def expect(module: str) -> None:
             shared(module).start()
         finally:
             lock.release()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The last solution of a task, and the status of the solver, or how its process failed."""
+
+    found: Incumbent | None
+    status: str
+
+
+def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool = False) -> Answer:
+    """Return what a solver process finds; if it dies, that is recorded as a loss.
+
+    Parameters
+    ----------
+    what : str
+        What is lost then.
+    prompt : bool
+        Whether to keep the limit of seconds even if another one decides.
+    """
+    found: Incumbent | None = None
+    grace = prompt_grace(replace(limits, deterministic=None) if prompt else limits)
+    try:
+        with borrowed(module) as process:
+            for message in process.solve(task, limits, grace):
+                if isinstance(message, Incumbent):
+                    found = message
+                elif isinstance(message, Done):
+                    return Answer(found, message.status)
+    except SolverTooLargeError:
+        return Answer(found, TOO_LARGE)
+    except SolverLateError:
+        pass
+    except SolverDiedError as error:
+        lose(what, error)
+    return Answer(found, "")
 
 
 @contextmanager

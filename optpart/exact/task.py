@@ -91,12 +91,3 @@ class Task(ModelData):
     def loads_links(self) -> bool:
         """True if the bottleneck is minimised and transfers load devices, links or ports."""
         return self.asked == "bottleneck" and self.instance.model.queues
-
-
-@dataclass(frozen=True)
-class Found:
-    """A solution: placement, starts in ticks, and starts of transfers if they may queue."""
-
-    placement: NDArray[np.int32]
-    start: NDArray[np.int64] | None
-    begin: dict[tuple[int, int], int]

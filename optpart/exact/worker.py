@@ -5,12 +5,11 @@ It reads jobs from standard input and writes messages (:mod:`optpart.exact.messa
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
-from ortools.sat.python import cp_model
-
+from optpart.exact import cp_sat
 from optpart.exact.identical_model import IdenticalModel
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Limits
 from optpart.exact.model import ScheduleModel
 from optpart.exact.serving import Send, serve
 from optpart.exact.task import Task
@@ -40,35 +39,10 @@ def _strategies(task: Task) -> tuple[str, ...]:
 
 
 def _solve(task: Task, limits: Limits, send: Send) -> None:
-    begin = time.perf_counter()
-    built = IdenticalModel(task) if task.identical else ScheduleModel(task)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = limits.workers
-    parameters.random_seed = limits.seed
-    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
-    if limits.workers == 2 and (strategies := _strategies(task)):
-        parameters.subsolvers.extend(strategies)
-        parameters.num_full_subsolvers = len(strategies)
-    if limits.deterministic is not None:
-        parameters.max_deterministic_time = limits.deterministic
+    def tune(parameters: Any) -> None:
+        if limits.workers == 2 and (strategies := _strategies(task)):
+            parameters.subsolvers.extend(strategies)
+            parameters.num_full_subsolvers = len(strategies)
 
-    class Report(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            found = built.found(self.value)
-            send(Incumbent(time.perf_counter() - begin, found.placement, found.start, found.begin))
-
-    def bound(value: float) -> None:
-        # The solver passes integer bounds as doubles, which are exact below 2^53.
-        send(LowerBound(time.perf_counter() - begin, round(value)))
-
-    solver.best_bound_callback = bound
-    status = solver.solve(built.model, Report())
-    least = None
-    if task.asked != "decision" and status in (
-        cp_model.OPTIMAL,
-        cp_model.FEASIBLE,
-        cp_model.UNKNOWN,
-    ):
-        least = round(solver.best_objective_bound)
-    send(Done(time.perf_counter() - begin, solver.status_name(status), least))
+    built = IdenticalModel if task.identical else ScheduleModel
+    cp_sat.solve(lambda: built(task), limits, send, tune)

@@ -14,15 +14,8 @@ from alns.accept import HillClimbing, LateAcceptanceHillClimbing
 from alns.select import SegmentedRouletteWheel
 from alns.stop import MaxIterations, MaxRuntime
 
-from optpart.children.losses import lose
-from optpart.exact.messages import Done, Incumbent, Limits
-from optpart.exact.process import (
-    SolverDiedError,
-    SolverLateError,
-    SolverTooLargeError,
-    borrowed,
-    prompt_grace,
-)
+from optpart.exact.messages import Limits
+from optpart.exact.process import TOO_LARGE, answer
 from optpart.search.destroy import FREEING
 from optpart.search.evaluator import Evaluator, Value
 from optpart.search.part import cut, merged
@@ -205,24 +198,14 @@ class Exact(Neighbourhoods):
         limits = Limits(max(0.0, min(self._seconds, self._left)), 1, seed, None, self._memory)
         if not self._timed:
             limits = Limits(_PLENTY, 1, seed, self._seconds, self._memory)
-        found: Incumbent | None = None
-        closed = False
-        try:
-            with borrowed(WORKER) as process:
-                for message in process.solve(part, limits, prompt_grace(limits)):
-                    if isinstance(message, Incumbent):
-                        found = message
-                    elif isinstance(message, Done):
-                        closed = message.status == "OPTIMAL"
-        except SolverTooLargeError:
+        answered = answer(WORKER, part, limits, what="the solver of parts")
+        found = answered.found
+        if answered.status == TOO_LARGE:
             self._size = self._fitting(closed=False)
             return state
-        except SolverLateError:
+        if not answered.status:
             return state
-        except SolverDiedError as error:
-            lose("the solver of parts", error)
-            return state
-        self._size = self._fitting(closed=closed)
+        self._size = self._fitting(closed=answered.status == "OPTIMAL")
         if found is None or found.start is None:
             return state
         layout = merged(state, part, found.placement.tolist(), found.start.tolist())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from typing import Any
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits
+from optpart.exact import cp_sat
+from optpart.exact.messages import Incumbent, Limits
 from optpart.exact.serving import Send, serve
 from optpart.search.part import NOWHERE, Part
 
@@ -18,23 +19,11 @@ def main() -> None:
 
 
 def _solve(part: Part, limits: Limits, send: Send) -> None:
-    begin = time.perf_counter()
-    built = PartModel(part)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = 1
-    parameters.random_seed = limits.seed
-    parameters.linearization_level = 0
-    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
-    if limits.deterministic is not None:
-        parameters.max_deterministic_time = limits.deterministic
-    status = solver.solve(built.model)
-    seconds = time.perf_counter() - begin
-    # After an early stop the status is inconclusive; the response may still have a solution.
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        device, start = built.found(solver)
-        send(Incumbent(seconds, np.array(device, np.int32), np.array(start), {}))
-    send(Done(time.perf_counter() - begin, solver.status_name(status), None))
+    def tune(parameters: Any) -> None:
+        parameters.num_workers = 1
+        parameters.linearization_level = 0
+
+    cp_sat.solve(lambda: PartModel(part), limits, send, tune, steps=False)
 
 
 class PartModel:
@@ -154,12 +143,13 @@ class PartModel:
         for listed in intervals.values():
             model.add_no_overlap(listed)
 
-    def found(self, solver: cp_model.CpSolver) -> tuple[list[int], list[int]]:
+    def found(self, value: cp_sat.Value) -> Incumbent:
         """Return device and start of every vertex of the part."""
         device = [
-            next(d for d, literal in self.on[unit].items() if solver.boolean_value(literal))
+            next(d for d, literal in self.on[unit].items() if value(literal))
             if unit >= 0
             else self.part.device[i]
             for i, unit in enumerate(self.part.unit)
         ]
-        return device, [solver.value(start) for start in self.start]
+        start = [value(start) for start in self.start]
+        return Incumbent(np.array(device, np.int32), np.array(start, np.int64))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact import cp_sat
+from optpart.exact.messages import Incumbent, Limits
 from optpart.exact.serving import Send, serve
 from optpart.series.repeats import Path, Run
 
@@ -22,30 +20,7 @@ def main() -> None:
 
 
 def _solve(path: Path, limits: Limits, send: Send) -> None:
-    begin = time.perf_counter()
-    built = PathModel(path)
-    solver = cp_model.CpSolver()
-    parameters = solver.parameters
-    parameters.num_workers = limits.workers
-    parameters.random_seed = limits.seed
-    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
-    if limits.deterministic is not None:
-        parameters.max_deterministic_time = limits.deterministic
-
-    class Report(cp_model.CpSolverSolutionCallback):
-        def on_solution_callback(self) -> None:
-            devices = np.array(built.found(self.value), dtype=np.int32)
-            send(Incumbent(time.perf_counter() - begin, devices, None, {}))
-
-    def bound(value: float) -> None:
-        # Integer bounds come as doubles, which are exact below 2^53.
-        send(LowerBound(time.perf_counter() - begin, round(value)))
-
-    solver.best_bound_callback = bound
-    status = solver.solve(built.model, Report())
-    known = status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN)
-    least = round(solver.best_objective_bound) if known else None
-    send(Done(time.perf_counter() - begin, solver.status_name(status), least))
+    cp_sat.solve(lambda: PathModel(path), limits, send)
 
 
 class _RunModel:
@@ -107,7 +82,7 @@ class _RunModel:
         self.cost += [run.inside[pair] * step for pair, step in self.steps.items()]
         self.cost += [run.inside[pair] * step for pair, step in self.back.items()]
 
-    def found(self, value: Callable[[cp_model.LinearExprT], int]) -> list[int]:
+    def found(self, value: cp_sat.Value) -> list[int]:
         """Return the device of every vertex of the run."""
         device = next(d for d in self.devices if value(self.first[d]))
         if self.run.length == 1:
@@ -166,6 +141,6 @@ class PathModel:
             if held:
                 self.model.add(cp_model.LinearExpr.sum(held) <= room)
 
-    def found(self, value: Callable[[cp_model.LinearExprT], int]) -> list[int]:
+    def found(self, value: cp_sat.Value) -> Incumbent:
         """Return the device of every vertex, in the order of the path."""
-        return [d for run in self.runs for d in run.found(value)]
+        return Incumbent(np.array([d for run in self.runs for d in run.found(value)], np.int32))

@@ -25,7 +25,9 @@ def solved(part: Part) -> tuple[list[int], list[int], int]:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(built.model) == cp_model.OPTIMAL
-    return *built.found(solver), round(solver.objective_value)
+    found = built.found(solver.value)
+    assert found.start is not None
+    return found.placement.tolist(), found.start.tolist(), round(solver.objective_value)
 
 
 def value_of(state: State, layout: Layout) -> float:

@@ -1,0 +1,74 @@
+"""The solve of a CP-SAT model: the same for every model that a solver process builds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ortools.sat.python import cp_model
+
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.serving import Send
+
+#: Reads the value of a variable or an expression in a solution.
+Value = Callable[[Any], int]
+
+
+class Built(Protocol):
+    """A model with its own way to read a solution."""
+
+    model: cp_model.CpModel
+
+    def found(self, value: Value) -> Incumbent:
+        """Read a solution from the values of the variables."""
+        ...
+
+
+def _as_it_is(parameters: Any) -> None:
+    pass
+
+
+def solve(
+    build: Callable[[], Built],
+    limits: Limits,
+    send: Send,
+    tune: Callable[[Any], None] = _as_it_is,
+    *,
+    steps: bool = True,
+) -> None:
+    """Build a model, solve it within limits, which count from now, and send what is found.
+
+    Parameters
+    ----------
+    tune : callable
+        Sets further parameters of the solver.
+    steps : bool
+        Whether to send every solution and every bound, not only the last ones.
+    """
+    begin = time.perf_counter()
+    built = build()
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = limits.workers
+    parameters.random_seed = limits.seed
+    if limits.deterministic is not None:
+        parameters.max_deterministic_time = limits.deterministic
+    tune(parameters)
+
+    class Report(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            send(built.found(self.value))
+
+    if steps:
+        # The solver passes integer bounds as doubles, which are exact below 2^53.
+        solver.best_bound_callback = lambda value: send(LowerBound(round(value)))
+    parameters.max_time_in_seconds = max(0.01, limits.seconds - (time.perf_counter() - begin))
+    status = solver.solve(built.model, Report() if steps else None)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    if found and not steps:
+        send(built.found(solver.value))
+    least = None
+    if built.model.has_objective() and (found or status == cp_model.UNKNOWN):
+        least = round(solver.best_objective_bound)
+    send(Done(solver.status_name(status), least))
