@@ -10,6 +10,7 @@ name or path, vertices and devices by name.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from optpart.study.gap import Comparison
     from optpart.study.run import Run
     from optpart.study.sensitivity import Sensitivity
+
+_LOG = logging.getLogger(__name__)
 
 
 def load(name: str | Path) -> Instance:
@@ -409,7 +412,6 @@ def bounds(
     from optpart.problem.feasibility import contradiction
     from optpart.report.text import claimed
     from optpart.series.bound import SERIES
-    from optpart.terminal import note
 
     instance = _instance(instance)
     if contradiction(instance):
@@ -427,13 +429,13 @@ def bounds(
     besides = (SERIES, *solver_rows(workers, seed, budget.memory))
     unfit = unfit_bounds(instance, budget)
     for name, why in unfit.items():
-        note(f"{name} is left out: it {why}")
+        _LOG.warning("%s is left out: it %s", name, why)
     if state is None:
         return all_bounds(instance, seconds, besides=besides, without=unfit)
     for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
         pass
     for claim in state.claims:
-        note(claimed(claim))
+        _LOG.warning(claimed(claim))
     if state.fault is not None:
         raise state.fault
     return state.found

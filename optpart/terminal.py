@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import logging
 import os
 import shutil
 import sys
@@ -59,6 +60,14 @@ def note(line: str) -> None:
     """Print one line to standard error, escaping the names in it; a rewritten line goes."""
     erase()
     print(visible(line), file=sys.stderr)  # noqa: T201
+
+
+class _Notes(logging.Handler):
+    """Prints what the library logs on standard error, faults as such."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tell = complain if record.levelno >= logging.ERROR else note
+        tell(record.getMessage())
 
 
 class _Rewritten:
@@ -133,6 +142,7 @@ def prepare() -> None:
         If standard output is closed.
     """
     closed = sys.stdout is None
+    logging.getLogger("optpart").handlers = [_Notes(logging.WARNING)]
     _occupy_standard_descriptors()
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         sys.stderr = _text(_Lenient(2, "w", closefd=False), line_buffering=True)

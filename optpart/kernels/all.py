@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,8 @@ from optpart.children.spawn import python
 from optpart.errors import FailureError
 from optpart.kernels import store
 from optpart.kernels.compiled import Kernel
-from optpart.terminal import note
+
+_LOG = logging.getLogger(__name__)
 
 #: The modules that define kernels, in groups that share functions and are compiled by one process;
 #: what takes longest comes first.
@@ -188,7 +190,7 @@ def expect() -> bool:
     """Return whether all machine code is there; otherwise, begin to compile it behind this process.
 
     What is compiled then is there for this run, if it takes long enough, and for the next one. A
-    line on standard error says what is lacking until then.
+    warning says what is lacking until then.
     """
     if is_ready():
         return True
@@ -196,7 +198,7 @@ def expect() -> bool:
         return False
     store.let_others_compile()
     if store.is_writable():
-        note(f"inner loops are compiled behind this run, once; until then, {_LACKING}")
+        _LOG.warning("inner loops are compiled behind this run, once; until then, %s", _LACKING)
         subprocess.Popen(
             python(_WORKER, "--all"),
             stdin=subprocess.DEVNULL,
@@ -205,5 +207,5 @@ def expect() -> bool:
             start_new_session=True,
         )
     else:
-        note(f"no folder can keep machine code (XDG_CACHE_HOME names one), so {_LACKING}")
+        _LOG.warning("no folder can keep machine code (XDG_CACHE_HOME names one), so %s", _LACKING)
     return False

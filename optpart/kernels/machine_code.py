@@ -11,6 +11,7 @@ some hundred thousand times, is made cheap.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
@@ -38,7 +39,8 @@ from numba.np.arrayobj import make_array, populate_array
 
 from optpart.kernels import store
 from optpart.kernels.struct import Struct, array_of, hints
-from optpart.terminal import note
+
+_LOG = logging.getLogger(__name__)
 
 _WORD = ir.IntType(64)
 _BYTES = ir.IntType(8).as_pointer()
@@ -372,7 +374,9 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         if not self.said:
-            note("compiling inner loops that were not used before (a minute or two, only once) …")
+            _LOG.warning(
+                "compiling inner loops that were not used before (a minute or two, only once) …"
+            )
         self.said = True
 
     def on_end(self, event: Any) -> None:

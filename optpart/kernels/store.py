@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import logging
 import os
 import pickle
 import re
@@ -26,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.struct import Struct, hints
-from optpart.terminal import complain
+
+_LOG = logging.getLogger(__name__)
 
 #: Where the package itself keeps machine code.
 SHIPPED = Path(__file__).parent / "machine"
@@ -225,8 +227,8 @@ def _locked(descriptor: int) -> bool:
 
 
 def _say(text: str, once: str = "") -> None:
-    """Print each kind of warning once, regardless of how many functions it concerns."""
+    """Log each kind of fault once, regardless of how many functions it concerns."""
     kind = once or text
     if kind not in _said:
         _said.add(kind)
-        complain(text)
+        _LOG.error(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections import deque
@@ -22,7 +23,8 @@ from optpart.solution.result import Result
 from optpart.study import remote
 from optpart.study.arrival import rebuild
 from optpart.study.run import Run, Watch, failed
-from optpart.terminal import note
+
+_LOG = logging.getLogger(__name__)
 
 #: A run fails after this many workers have died during it, the last while it ran alone.
 _DEATHS = 3
@@ -119,7 +121,7 @@ class DaskEngine:
         known = len(cluster.refused)
         threads = cluster.usable()
         for refused in cluster.refused[known:]:
-            note(one_line(f"not used: {refused}"))
+            _LOG.warning(one_line(f"not used: {refused}"))
         if self._address and max(threads.values()) > 1:
             raise ArgumentError(
                 "engine",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,11 +28,12 @@ from optpart.study import library
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted, is_final
 from optpart.study.store import RowError, Store
-from optpart.terminal import note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+_LOG = logging.getLogger(__name__)
 
 #: The method that proves the reference.
 EXACT = "cpsat"
@@ -467,7 +469,7 @@ def _arrivals(
 def _say_other(count: int) -> None:
     if count:
         was, is_ = ("run was", "is") if count == 1 else ("runs were", "are")
-        note(f"{count} stored {was} made by other code and {is_} run again")
+        _LOG.warning("%d stored %s made by other code and %s run again", count, was, is_)
 
 
 def _judge(

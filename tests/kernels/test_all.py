@@ -78,7 +78,7 @@ def test_what_is_compiled_behind_a_run_is_said_once_and_only_begun_if_it_can_be_
     writable: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     (tmp_path / "file").write_text("")
     folder = tmp_path / ("folder" if writable else "file/folder")
@@ -90,6 +90,6 @@ def test_what_is_compiled_behind_a_run_is_said_once_and_only_begun_if_it_can_be_
     assert not kernels.expect()
     assert not kernels.expect()
     assert len(begun) == writable
-    said = capsys.readouterr().err.splitlines()
+    said = caplog.messages
     assert len(said) == 1
     assert ("behind this run" in said[0]) == writable

@@ -74,21 +74,21 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 class TestFiles:
-    def test_machine_code_is_loaded(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_machine_code_is_loaded(self, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
         assert [loaded(), loaded(), loaded()] == [False, True, True]
-        assert "kept" not in capsys.readouterr().err
+        assert "kept" not in caplog.text
 
     @pytest.mark.parametrize("damage", DAMAGE)
     def test_a_damaged_file_is_reported_and_written_again(
-        self, folder: Path, capsys: pytest.CaptureFixture[str], damage: str
+        self, folder: Path, caplog: pytest.LogCaptureFixture, damage: str
     ) -> None:
         loaded()
         path = kept(folder)
         path.write_bytes(DAMAGE[damage](path.read_bytes()))
-        capsys.readouterr()
+        caplog.clear()
         assert not loaded()
-        said = capsys.readouterr().err.splitlines()
-        assert said[0] == f"optpart: {path}: machine code is damaged; compiling again"
+        said = caplog.messages
+        assert said[0] == f"{path}: machine code is damaged; compiling again"
         assert loaded()
 
     def test_code_that_names_a_module_that_has_moved_is_compiled_again(
@@ -104,26 +104,26 @@ class TestFiles:
             assert not loaded()
 
     def test_a_full_disk_costs_no_more_than_the_next_compilation(
-        self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+        self, folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def full(self: object, content: bytes) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(Path, "write_bytes", full)
         assert [loaded(), loaded()] == [False, False]
-        (said,) = (line for line in capsys.readouterr().err.splitlines() if "kept" in line)
+        (said,) = (line for line in caplog.messages if "kept" in line)
         assert said == (
-            "optpart: machine code cannot be kept, so the next run compiles again "
+            "machine code cannot be kept, so the next run compiles again "
             f"({folder}: No space left on device)"
         )
         assert list(folder.iterdir()) == []
 
     def test_that_nothing_can_be_kept_is_said_once(
-        self, folder: Path, capsys: pytest.CaptureFixture[str]
+        self, folder: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         folder.touch()  # a file where the folder would be
         assert [loaded(), loaded()] == [False, False]
-        said = capsys.readouterr().err.splitlines()
+        said = caplog.messages
         assert sum("so the next run compiles again" in line for line in said) == 1
 
     def test_machine_code_of_other_states_is_removed_from_the_package_only(

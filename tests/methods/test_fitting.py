@@ -70,16 +70,16 @@ def test_a_fixed_placement_needs_less(instance) -> None:
     assert model_terms(placed) < model_terms(instance)
 
 
-def test_bounds_that_do_not_fit_are_left_out_with_a_reason(instance, capsys) -> None:
+def test_bounds_that_do_not_fit_are_left_out_with_a_reason(instance, caplog) -> None:
     memory = between(instance)
     assert set(unfit_bounds(instance, Budget(memory=memory))) == {"crossings", "branching", "cpsat"}
     names = {bound.name for bound in optpart.bounds(instance, seconds=0, memory=memory)}
     assert not names & {"crossings", "branching", "cpsat"}
-    assert "cpsat is left out: it would need about" in capsys.readouterr().err
+    assert "cpsat is left out: it would need about" in caplog.text
 
 
 def test_a_bound_whose_model_would_not_be_built_leaves_its_time_to_others(
-    instance, monkeypatch, capsys
+    instance, monkeypatch, caplog
 ) -> None:
     monkeypatch.setattr("optpart.exact.solve._MAX_TERMS", model_terms(instance))
     assert unfit_bounds(instance, Budget(memory=2**40)) == {}
@@ -87,7 +87,7 @@ def test_a_bound_whose_model_would_not_be_built_leaves_its_time_to_others(
     assert set(unfit_bounds(instance, Budget(memory=2**40))) == {"cpsat"}
     found = optpart.bounds(instance, seconds=0, memory=2**40)
     assert "cpsat" not in {bound.name for bound in found}
-    assert "cpsat is left out: it has too large a model" in capsys.readouterr().err
+    assert "cpsat is left out: it has too large a model" in caplog.text
 
 
 def test_a_budget_takes_bytes_and_texts_with_a_unit() -> None:

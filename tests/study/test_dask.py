@@ -241,7 +241,7 @@ class TestOneLine:
 
 def test_a_worker_that_cannot_be_used_is_named_and_gets_no_runs(
     cluster: Cluster, instance: Instance, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     asked: list[str] = []
     fault = module.Cluster._fault
@@ -259,7 +259,7 @@ def test_a_worker_that_cannot_be_used_is_named_and_gets_no_runs(
         ]
     assert [result.makespan for result in comparison.results] == [14] * 4
     assert busy == [asked[1]]
-    assert f"not used: {asked[0]} has optpart 0.1" in capsys.readouterr().err
+    assert f"not used: {asked[0]} has optpart 0.1" in caplog.text
 
 
 OWN = """
