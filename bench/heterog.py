@@ -84,9 +84,7 @@ def main() -> None:
 
 def table(rows: list[Row]) -> str:
     """Return a line per instance."""
-    lines = [
-        "links             M  length   by rank  optimum    ratio  at most  M + M²",
-    ]
+    lines = ["links             M  length   by rank  optimum    ratio  at most  M + M²"]
     for row in rows:
         ratio = math.floor(10_000 * row.ratio) / 10_000
         lines.append(

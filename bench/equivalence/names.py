@@ -6,9 +6,7 @@ from importlib import import_module
 from typing import Any
 
 #: Logical name: the attribute, and the modules that may have it.
-PLACES = {
-    "method": ("get", ["optpart.methods", "optpart.methods.registry"]),
-}
+PLACES = {"method": ("get", ["optpart.methods", "optpart.methods.registry"])}
 
 
 def find(name: str) -> Any:

@@ -102,11 +102,7 @@ class Measured:
 
 
 def mechanisms(case: Case) -> dict[str, Scheduler]:
-    return {
-        BASELINE: random_order,
-        TIO: offline(work(case), tio),
-        TAO: offline(work(case), tao),
-    }
+    return {BASELINE: random_order, TIO: offline(work(case), tio), TAO: offline(work(case), tao)}
 
 
 def measure(runs: int, steps: int, seconds: float, seeds: int) -> Measured:

@@ -22,15 +22,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from bench.real.instances import Case, cases
-from bench.real.runs import (
-    GOALS,
-    METHODS,
-    SPLIT,
-    Run,
-    outcome,
-    parameters,
-    unsupported,
-)
+from bench.real.runs import GOALS, METHODS, SPLIT, Run, outcome, parameters, unsupported
 from bench.real.tables import contradictions, csv, index, report
 from bench.store import RESULTS, Store
 from optpart.errors import InputError, UnsupportedError

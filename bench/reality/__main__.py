@@ -36,15 +36,7 @@ import numpy as np
 from bench.reality import best, models, plans
 from bench.reality.fits import LEVELS, fitted, measurements, predicted
 from bench.reality.runtime import Parts, options, profile, session, whole
-from bench.reality.summary import (
-    Compared,
-    correlation,
-    groups,
-    in_order,
-    shared,
-    signed,
-    tau,
-)
+from bench.reality.summary import Compared, correlation, groups, in_order, shared, signed, tau
 from bench.reality.training import seconds
 from bench.store import RESULTS, Row, Store, Values, package
 from optpart.api import solve
@@ -237,13 +229,7 @@ def main() -> None:
     if given.only != "models":
         train(store, given.data)
     rows = [row for row in store.rows() if row.run.get("runs", runs) == runs]
-    text = "\n".join(
-        [
-            *of_models(rows),
-            *of_plans(rows),
-            *of_training(rows),
-        ]
-    )
+    text = "\n".join([*of_models(rows), *of_plans(rows), *of_training(rows)])
     write_text(output / "table.txt", text + "\n", ANY)
     print(text)
 

@@ -130,13 +130,7 @@ def _layout(
     rows = [_whole(each) for each in (forward, backward, transfer)]
     kept = distinct(np.stack(rows, axis=1))
     return Layout(
-        rows[0][kept],
-        rows[1][kept],
-        rows[2][kept],
-        _whole(finish),
-        fits,
-        microbatches,
-        blocking,
+        rows[0][kept], rows[1][kept], rows[2][kept], _whole(finish), fits, microbatches, blocking
     )
 
 

@@ -6,11 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from bench.reproduce.criteria import (
-    Verdict,
-    all_of,
-    by_share,
-)
+from bench.reproduce.criteria import Verdict, all_of, by_share
 from bench.reproduce.data import Data
 from bench.reproduce.findings import Finding, Judgement, finding
 from bench.reproduce.shared import (

@@ -8,15 +8,7 @@ from itertools import product
 import numpy as np
 
 from bench.reproduce.cases import Case
-from bench.reproduce.criteria import (
-    Verdict,
-    all_of,
-    by_share,
-    falling,
-    is_least,
-    overlap,
-    worst_of,
-)
+from bench.reproduce.criteria import Verdict, all_of, by_share, falling, is_least, overlap, worst_of
 from bench.reproduce.data import Data
 from bench.reproduce.findings import Finding, Judgement, finding
 from bench.reproduce.shared import (

@@ -7,14 +7,7 @@ from itertools import product
 
 from bench.reproduce import shared
 from bench.reproduce.cases import MAYER, Case
-from bench.reproduce.criteria import (
-    Verdict,
-    all_of,
-    falling,
-    is_largest,
-    is_least,
-    within,
-)
+from bench.reproduce.criteria import Verdict, all_of, falling, is_largest, is_least, within
 from bench.reproduce.data import Data
 from bench.reproduce.findings import Finding, Judgement, finding
 from bench.reproduce.shared import HEFT, MEAN, SCHEDULERS, cases_of, listed, percent, shown

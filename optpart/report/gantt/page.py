@@ -84,12 +84,7 @@ class Page:
 
     def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
         """Return the box of full-width axes with the given bottom and height."""
-        return (
-            self.left / WIDTH,
-            bottom / self.height,
-            self.plot / WIDTH,
-            height / self.height,
-        )
+        return (self.left / WIDTH, bottom / self.height, self.plot / WIDTH, height / self.height)
 
 
 def label_size(row: float) -> float:

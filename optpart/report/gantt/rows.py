@@ -88,13 +88,7 @@ def _listed(names: Sequence[str], size: float, room: float) -> str:
 
 
 def add_bars(
-    axes: Axes,
-    start: Floats,
-    end: Floats,
-    row: NDArray[Any],
-    height: float,
-    name: str,
-    **look: Any,
+    axes: Axes, start: Floats, end: Floats, row: NDArray[Any], height: float, name: str, **look: Any
 ) -> None:
     """Add rectangles as one collection; ``name`` is the id of its group in an SVG."""
     from matplotlib.collections import PolyCollection

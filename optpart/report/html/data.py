@@ -201,10 +201,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
         ],
         "known": None
         if known is None
-        else {
-            "makespan": encoded_or_none(known.makespan),
-            "bound": encoded_or_none(known.bound),
-        },
+        else {"makespan": encoded_or_none(known.makespan), "bound": encoded_or_none(known.bound)},
     }
 
 
