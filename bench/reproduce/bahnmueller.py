@@ -14,9 +14,17 @@ from typing import TypeAlias
 import numpy as np
 
 from bench.reproduce.cases import BAHNMUELLER, Case
-from bench.reproduce.criteria import Verdict, all_of, by_share, correlation, within, worst_of
 from bench.reproduce.data import Data
-from bench.reproduce.findings import Finding, Judgement
+from bench.reproduce.findings import (
+    Finding,
+    Judgement,
+    Verdict,
+    all_of,
+    by_share,
+    correlation,
+    within,
+    worst_of,
+)  # fmt: skip
 from bench.reproduce.measure import weighed
 
 SINGLE, EXPERT, TASK, SCORING, TUNED, LOAD, COMM, CAP = BAHNMUELLER

@@ -5,12 +5,27 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from bench.reproduce import shared
+from bench.reproduce import findings
 from bench.reproduce.cases import MAYER, Case
-from bench.reproduce.criteria import Verdict, all_of, falling, is_largest, is_least, within
 from bench.reproduce.data import Data
-from bench.reproduce.findings import Finding, Judgement, finding
-from bench.reproduce.shared import HEFT, MEAN, SCHEDULERS, cases_of, listed, percent, shown
+from bench.reproduce.findings import (
+    HEFT,
+    MEAN,
+    SCHEDULERS,
+    Finding,
+    Judgement,
+    Verdict,
+    all_of,
+    cases_of,
+    falling,
+    finding,
+    is_largest,
+    is_least,
+    listed,
+    percent,
+    shown,
+    within,
+)  # fmt: skip
 
 FINDINGS: list[Finding] = []
 found = partial(finding, FINDINGS)
@@ -81,7 +96,7 @@ def four_times(data: Data) -> Judgement:
     def ratios(hashing: str, path: str) -> list[float]:
         return [data.makespan(c, hashing, "fifo") / data.makespan(c, path, "pct") for c in cases]
 
-    ours, theses = ratios(HASH, CP), ratios(shared.HASH, shared.CP)
+    ours, theses = ratios(HASH, CP), ratios(findings.HASH, findings.CP)
     return within(max(ours), (3, 5), (2, 1e9)), listed(
         f"{shown(c)}: {one:.2f} times (as in [L]: {other:.2f})"
         for c, one, other in zip(cases, ours, theses, strict=True)
