@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 
-from bench.output import save
+from bench.output import STYLE, save
 from bench.reproduce.cases import Case
 from bench.reproduce.data import Data, Pair
 from bench.reproduce.measure import OWN
@@ -164,24 +164,26 @@ def gap_map(data: Data, path: Path) -> None:
     table = np.array([[best[name].get(case.key, np.nan) for case in cases] for name in names])
     limits = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 1000]
     colours = ListedColormap(mpl.colormaps["YlGnBu"](np.linspace(0.0, 1.0, len(limits) - 1)))
-    size = 3 + 0.47 * len(cases), 1.6 + 0.25 * len(names)
-    figure = Figure(figsize=size, layout="constrained")
-    ax = figure.subplots()
-    ax.imshow(table, cmap=colours, norm=BoundaryNorm(limits, colours.N), aspect="auto")
-    for (y, x), value in np.ndenumerate(table):
-        text = "–" if np.isnan(value) else f"{100 * value:.0f}" if value < 99.5 else "≫"
-        ax.text(
-            x, y, text, ha="center", va="center", fontsize=7,
-            color="white" if value >= 1 else "black",
-        )  # fmt: skip
-    ax.set_xticks(range(len(cases)), [short_key(case) for case in cases], rotation=60, ha="right")
-    ax.set_yticks(range(len(names)), names)
-    ax.tick_params(labelsize=8, length=0)
-    ax.grid(False)
-    ax.set_title(
-        "Makespan over the best known, in percent: best scheduler of each strategy, mean of runs"
-    )
-    save(figure, path)
+    with mpl.rc_context(fname=STYLE):
+        size = 3 + 0.47 * len(cases), 1.6 + 0.25 * len(names)
+        figure = Figure(figsize=size, layout="constrained")
+        ax = figure.subplots()
+        ax.imshow(table, cmap=colours, norm=BoundaryNorm(limits, colours.N), aspect="auto")
+        for (y, x), value in np.ndenumerate(table):
+            text = "–" if np.isnan(value) else f"{100 * value:.0f}" if value < 99.5 else "≫"
+            ax.text(
+                x, y, text, ha="center", va="center", fontsize=7,
+                color="white" if value >= 1 else "black",
+            )  # fmt: skip
+        ax.set_xticks(
+            range(len(cases)), [short_key(case) for case in cases], rotation=60, ha="right"
+        )
+        ax.set_yticks(range(len(names)), names)
+        ax.tick_params(labelsize=8, length=0)
+        ax.grid(False)
+        what = "Makespan over the best known, in percent"
+        ax.set_title(f"{what}: best scheduler of each strategy, mean of runs")
+        save(figure, path)
 
 
 def short_key(case: Case) -> str:
