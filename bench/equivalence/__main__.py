@@ -7,7 +7,7 @@ One file of JSON lines per section, in ``bench/results/equivalence``:
 
 - ``pairs``: makespan, traffic and a hash of the schedule of every pair of strategies
 - ``search``: search and hybrid with one worker and a limit of moves
-- ``bounds``: every lower bound, on instances on which all end in a small part of their limit
+- ``bounds``: lower bounds, on instances on which all but ``destructive`` end by themselves
 - ``fingerprints``: of the library's instances, and of generated and imported ones; bytes of files
 - ``commands``: exit code and first line on standard error of good and bad command lines
 - ``documents``: what commands print: JSON, CSV and tables
