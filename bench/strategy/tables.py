@@ -85,8 +85,8 @@ def of_cluster(
     for model in models:
         found = times(rows, model, cluster, seconds)
         shares, actions = bounds(rows, model, cluster, seconds)
-        cells = [_ms(found.get(name)) or "–" for name in METHODS]
-        cells += [_ms(shares, down=True) or "–", _ms(actions, down=True) or "–"]
+        cells = [milliseconds(found.get(name)) or "–" for name in METHODS]
+        cells += [milliseconds(shares, down=True) or "–", milliseconds(actions, down=True) or "–"]
         cells += [_percent(gap(found, shares, actions)), _times(speedup(found))]
         batch = batch_of(model, len(devices(cluster)))
         yield f"{model:14}{batch:>6}" + "".join(f"{cell:>{_WIDE}}" for cell in cells)
@@ -151,7 +151,9 @@ def of_loss(rows: Sequence[Row], models: Sequence[str], seconds: float) -> Itera
             assert servers is not None
             parts = order, servers, time - order - servers - bound
             shares = "".join(f"{float(part / time):>9.1%}" for part in parts)
-            lines.append(f"{model:14}{run['method']:10}{_ms(time):>10}{shares}  {row.result['by']}")
+            lines.append(
+                f"{model:14}{run['method']:10}{milliseconds(time):>10}{shares}  {row.result['by']}"
+            )
     if lines:
         yield (
             f"What is lost on {SPLIT_ON} against the bound, as parts of the time by rank: by rank "
@@ -183,8 +185,9 @@ def of_exact(rows: Sequence[Row], models: Sequence[str]) -> Iterator[str]:
         )
         for row in chosen:
             best, bound = time_of(row), time_of(row, "bound")
+            shown = (milliseconds(best) or "–", milliseconds(bound, down=True) or "–")
             yield (
-                f"{row.run['model']:14}{_ms(best) or '–':>10}{_ms(bound, down=True) or '–':>10}  "
+                f"{row.run['model']:14}{shown[0]:>10}{shown[1]:>10}  "
                 f"{row.result['status']} after {row.result['seconds']:.1f} s"
             )
 
@@ -363,7 +366,7 @@ def draw(
 # --- cells ---------------------------------------------------------------------------------------
 
 
-def _ms(time: Fraction | None, *, down: bool = False) -> str:
+def milliseconds(time: Fraction | None, *, down: bool = False) -> str:
     """Write nanoseconds as milliseconds; makespans rounded up, bounds down."""
     if time is None:
         return ""

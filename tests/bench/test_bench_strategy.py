@@ -114,3 +114,8 @@ def test_free_links_take_no_time() -> None:
     cluster = cases.free("vgg19").cluster
     assert cluster.transfer(0, 3, Fraction(10**9)) == 0
     assert cluster.copying(0, Fraction(10**9)) == 0
+
+
+def test_times_are_rounded_up_and_bounds_down() -> None:
+    time = Fraction(1234567890, 7)
+    assert (tables.milliseconds(time), tables.milliseconds(time, down=True)) == ("176.37", "176.36")
