@@ -20,6 +20,7 @@ import os
 import platform
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -47,8 +48,7 @@ def main() -> None:
     measure.run(chosen(options.only), options.runs, store)
     data = Data(measure.records(store), CASES, options.runs)
     top = "\n".join(heading(data, time.perf_counter() - begin))
-    claims = [*laich.FINDINGS, *mayer.FINDINGS, *bahnmueller.FINDINGS]
-    rows = findings.judged(claims, data)
+    rows = findings.judged(claims(), data)
     write_text(folder / "findings.md", findings.as_markdown(rows, top), ANY)
     write_text(folder / "gaps.txt", f"{top}\n\n{tables.gap_summary(data)}", ANY)
     text = "\n".join(tables.makespan_text(data))
@@ -57,6 +57,17 @@ def main() -> None:
     for number, row in enumerate(rows, 1):
         print(f"{number:3} {row.verdict.value:12} {row.finding.title}: {row.measured}")
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
+
+
+def claims() -> Iterator[findings.Finding]:
+    """Read the published findings, each with the function that judges it."""
+    text = Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
+    for row in tomllib.loads(text)["finding"]:
+        source, _, name = row.pop("judge").partition(".")
+        judge = getattr({"laich": laich, "mayer": mayer, "bahnmueller": bahnmueller}[source], name)
+        if source == "bahnmueller":
+            judge = bahnmueller.on_both(judge)
+        yield findings.Finding(judge=judge, **row)
 
 
 def heading(data: Data, seconds: float) -> Iterator[str]:

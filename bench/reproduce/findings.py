@@ -170,23 +170,8 @@ def as_markdown(rows: list[Row], header: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def finding(
-    into: list[Finding], title: str, source: str, published: str, criterion: str, why: str = ""
-) -> Callable[[Callable[[Data], Judgement]], Callable[[Data], Judgement]]:
-    """Add a finding whose verdict the decorated function computes."""
-
-    def add(judge: Callable[[Data], Judgement]) -> Callable[[Data], Judgement]:
-        into.append(Finding(title, source, published, criterion, judge, why))
-        return judge
-
-    return add
-
-
 HASH, HEFT, BATCH, CP, ICP, MITE, DFS = NAMES = LAICH
 SCHEDULERS = ("fifo", "pct", "msr")
-
-SAME_TEXT = "Makespans within 0.1% count as equal."
-MEAN = "Means over the runs."
 
 
 def thesis(data: Data, number: int, devices: int = 100) -> Case:

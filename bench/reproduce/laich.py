@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -17,12 +16,9 @@ from bench.reproduce.findings import (
     HASH,
     HEFT,
     ICP,
-    MEAN,
     MITE,
     NAMES,
-    SAME_TEXT,
     SCHEDULERS,
-    Finding,
     Judgement,
     Verdict,
     alike,
@@ -30,7 +26,6 @@ from bench.reproduce.findings import (
     by_share,
     cases_of,
     falling,
-    finding,
     highest,
     is_largest,
     is_least,
@@ -44,9 +39,6 @@ from bench.reproduce.findings import (
     within,
     worst_of,
 )  # fmt: skip
-
-FINDINGS: list[Finding] = []
-found = partial(finding, FINDINGS)
 
 # --- six synthetic graphs on 100 devices ----------------------------------------------------------
 
@@ -68,13 +60,6 @@ def share_of(data: Data, rule: str, best: bool) -> tuple[int, int, int]:
     return count, len(differing), len(cases) * len(NAMES)
 
 
-@found(
-    "FIFO is almost always the worst scheduler",
-    "[L] §7.1, fig. 7.1",
-    "almost always the worst",
-    f"Of the combinations of graph and partitioning in which schedulers differ: FIFO worst in 80% "
-    f"or more; partly from 50%. {SAME_TEXT}",
-)
 def fifo_worst(data: Data) -> Judgement:
     count, differing, total = share_of(data, "fifo", best=False)
     verdict = by_share(count, differing, holds=0.8, partly=0.5)
@@ -84,13 +69,6 @@ def fifo_worst(data: Data) -> Judgement:
     )
 
 
-@found(
-    "MSR is in few cases slightly worse than FIFO",
-    "[L] §7.1, fig. 7.1",
-    "in few cases slightly worse",
-    "MSR worse than FIFO in some, but at most 25% of the combinations that differ, and by 5% at "
-    "most; partly if only one of the two.",
-)
 def msr_slightly_worse(data: Data) -> Judgement:
     differing = list(rules(data, cases_of(data, "laich100")))
     worse = [
@@ -103,25 +81,12 @@ def msr_slightly_worse(data: Data) -> Judgement:
     return verdict, f"worse in {len(worse)} of {len(differing)}, by up to {percent(max(worse))}"
 
 
-@found(
-    "PCT is best in almost all cases",
-    "[L] §7.1, fig. 7.1; ch. 10",
-    "outperforms the other two in almost all cases",
-    f"PCT best, alone or with another, in 80% or more of the combinations that differ; partly from "
-    f"50%. {SAME_TEXT}",
-)
 def pct_best(data: Data) -> Judgement:
     count, differing, total = share_of(data, "pct", best=True)
     verdict = by_share(count, differing, holds=0.8, partly=0.5)
     return verdict, f"best in {count} of {differing} ({total - differing} of {total} do not differ)"
 
 
-@found(
-    "PCT is better by far",
-    "[L] ch. 10",
-    "outperformed the other schedulers by far",
-    "Median gain of PCT over FIFO, over all combinations: 10% or more; partly from 2%.",
-)
 def pct_by_far(data: Data) -> Judgement:
     gains = {
         setting: float(
@@ -141,12 +106,6 @@ def pct_by_far(data: Data) -> Judgement:
     )
 
 
-@found(
-    "With MITE and hashing, MSR is sometimes minimally better than PCT on graphs 1 and 2",
-    "[L] §7.1, fig. 7.1",
-    "minimal better results in some runs",
-    "MSR better in at least one such run, by 2% at most; partly if by more.",
-)
 def msr_sometimes_better(data: Data) -> Judgement:
     gains = np.concatenate(
         [
@@ -160,13 +119,6 @@ def msr_sometimes_better(data: Data) -> Judgement:
     return verdict, f"better in {count} of {len(gains)} runs{gain}"
 
 
-@found(
-    "Batch split and hashing are the worst on all synthetic graphs",
-    "[L] §7.1, fig. 7.1",
-    "in general the worst on all sample graphs",
-    f"They are the two worst of the seven under PCT on every graph; partly if one of them is worst "
-    f"on half of them or more. {MEAN}",
-)
 def batch_and_hash_worst(data: Data) -> Judgement:
     order = {c: falling(makespans(data, c, "pct")) for c in cases_of(data, "laich100")}
     both = sum(overlap(names, (BATCH, HASH)) == 2 for names in order.values())
@@ -186,25 +138,12 @@ def mite_ratio(data: Data, number: int) -> float:
     return values[MITE] / float(np.mean([values[HEFT], values[CP], values[ICP]]))
 
 
-@found(
-    "MITE takes about twice as long as HEFT, CP and ICP on graphs 1 and 2",
-    "[L] §7.1, fig. 7.1",
-    "about two times higher",
-    "MITE over the mean of the three, under PCT: 1.5 to 2.5 on both graphs; partly from 1.2 to 4.",
-)
 def mite_twice(data: Data) -> Judgement:
     ratios = {number: mite_ratio(data, number) for number in (1, 2)}
     verdict = worst_of(within(ratio, (1.5, 2.5), (1.2, 4.0)) for ratio in ratios.values())
     return verdict, listed(f"graph {n}: {ratio:.2f} times" for n, ratio in ratios.items())
 
 
-@found(
-    "MITE is about equal on graphs 5 and 6, and better on graph 3",
-    "[L] §7.1, fig. 7.1",
-    "almost the same on 5 and 6, even smaller on 3",
-    "MITE over the mean of HEFT, CP and ICP, under PCT: 0.8 to 1.2 on graphs 5 and 6, below 1 on "
-    "graph 3; partly if not all of that.",
-)
 def mite_equal(data: Data) -> Judgement:
     ratios = {number: mite_ratio(data, number) for number in (5, 6, 3)}
     verdict = worst_of(
@@ -213,13 +152,6 @@ def mite_equal(data: Data) -> Judgement:
     return verdict, listed(f"graph {n}: {ratio:.2f} times" for n, ratio in ratios.items())
 
 
-@found(
-    "Traffic grows with the number of edges",
-    "[L] §7.1, fig. 7.2",
-    "graph 1 least, 2 slightly more, 3 to 5 more, 6 most by far",
-    "Mean traffic over the seven strategies in that order, graph 6 at least 1.5 times the next; "
-    "partly if only the order.",
-)
 def traffic_by_edges(data: Data) -> Judgement:
     mean = {n: float(np.mean(list(traffics(data, thesis(data, n)).values()))) for n in range(1, 7)}
     middle = [mean[n] for n in (3, 4, 5)]
@@ -228,23 +160,10 @@ def traffic_by_edges(data: Data) -> Judgement:
     return verdict, "in millions: " + listed(f"{n}: {v / 1e6:.2f}" for n, v in mean.items())
 
 
-@found(
-    "Hashing, HEFT and CP cause the most traffic",
-    "[L] §7.1, fig. 7.2",
-    "performed the worst for every graph",
-    f"They are the three highest of the seven on every graph; partly if two of the three are on "
-    f"every graph. {MEAN}",
-)
 def most_traffic(data: Data) -> Judgement:
     return highest(data, "laich100", (HASH, HEFT, CP))
 
 
-@found(
-    "Batch split causes less traffic than hashing, HEFT and CP",
-    "[L] §7.1, fig. 7.2",
-    "leads to lower traffic",
-    f"Less than each of the three on every graph; partly on some. {MEAN}",
-)
 def batch_less_traffic(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "laich100"):
@@ -255,13 +174,6 @@ def batch_less_traffic(data: Data) -> Judgement:
     return all_of(flags), "against the lowest of the three: " + listed(texts)
 
 
-@found(
-    "MITE and DFS cause the least traffic",
-    "[L] §7.1, fig. 7.2",
-    "performed well",
-    f"They are the two lowest of the seven on every graph; partly if one of them is the lowest on "
-    f"every graph. {MEAN}",
-)
 def least_traffic(data: Data) -> Judgement:
     order = {c: falling(traffics(data, c))[::-1] for c in cases_of(data, "laich100")}
     both = [overlap(names, (MITE, DFS)) == 2 for names in order.values()]
@@ -270,14 +182,6 @@ def least_traffic(data: Data) -> Judgement:
     return verdict, listed(f"{shown(c)}: {names[0]}, {names[1]}" for c, names in order.items())
 
 
-@found(
-    "HEFT takes by far the longest to partition",
-    "[L] §7.1, fig. 7.3",
-    "the longest by far",
-    "Longest of the seven on every graph, at least twice the next; partly if the longest on half "
-    "of them or more. Medians over the runs.",
-    why="ICP follows long paths, which graphs with many levels and edges have; HEFT is compiled",
-)
 def heft_slowest(data: Data) -> Judgement:
     flags, far, texts = [], [], []
     for case in cases_of(data, "laich100"):
@@ -292,12 +196,6 @@ def heft_slowest(data: Data) -> Judgement:
     return verdict, f"longest on {sum(flags)} of {len(flags)}: " + listed(texts)
 
 
-@found(
-    "HEFT's time follows the number of vertices",
-    "[L] §7.1, fig. 7.3",
-    "graph 1, 6, 2, then 5 and 4, then 3",
-    "The same order by HEFT's median time; partly if the rank correlation is 0.7 or more.",
-)
 def heft_by_vertices(data: Data) -> Judgement:
     times = {n: data.seconds(thesis(data, n), HEFT) for n in range(1, 7)}
     order = sorted(times, key=lambda n: -times[n])
@@ -308,12 +206,6 @@ def heft_by_vertices(data: Data) -> Judgement:
     return verdict, f"order {', '.join(map(str, order))}; rank correlation {rank:.2f}"
 
 
-@found(
-    "MITE and DFS take comparatively long on graph 6, which has most edges",
-    "[L] §7.1, fig. 7.3",
-    "comparatively long",
-    "Both take longer on graph 6 than on graph 1, which has more vertices; partly if one does.",
-)
 def mite_slow_on_six(data: Data) -> Judgement:
     ratios = {
         name: data.seconds(thesis(data, 6), name) / data.seconds(thesis(data, 1), name)
@@ -326,12 +218,6 @@ def mite_slow_on_six(data: Data) -> Judgement:
 # --- three TensorFlow graphs on 50 devices, and chapter 10 ----------------------------------------
 
 
-@found(
-    "PCT is best for every strategy on every TensorFlow graph",
-    "[L] §7.2",
-    "lowest execution time for all strategies on every graph",
-    f"Best of the three, alone or with another, in every combination; partly in 80%. {SAME_TEXT}",
-)
 def pct_best_tensorflow(data: Data) -> Judgement:
     combinations = list(product(cases_of(data, "tensorflow50"), NAMES))
     count = sum(
@@ -342,26 +228,12 @@ def pct_best_tensorflow(data: Data) -> Judgement:
     return verdict, f"best in {count} of {len(combinations)}"
 
 
-@found(
-    "Hashing is the worst on all TensorFlow graphs",
-    "[L] §7.2, fig. 7.4",
-    "performed the worst on all graphs",
-    f"Highest makespan of the seven under PCT on every graph; partly on some. {MEAN}",
-)
 def hash_worst(data: Data) -> Judgement:
     order = {c: falling(makespans(data, c, "pct")) for c in cases_of(data, "tensorflow50")}
     verdict = all_of(names[0] == HASH for names in order.values())
     return verdict, "worst: " + listed(f"{shown(c)}: {n[0]}, {n[1]}" for c, n in order.items())
 
 
-@found(
-    "MITE+PCT and CP+PCT are the best on the TensorFlow graphs",
-    "[L] §7.2, fig. 7.4",
-    "showed the best results",
-    f"They are the two best of the seven under PCT on every graph; partly if one of them is the "
-    f"best on every graph, or both are the best two on some. {MEAN}",
-    why="HEFT, which sees when data arrive, is ahead of both",
-)
 def mite_and_cp_best(data: Data) -> Judgement:
     values = {c: makespans(data, c, "pct") for c in cases_of(data, "tensorflow50")}
     order = {c: falling(v)[::-1] for c, v in values.items()}
@@ -376,12 +248,6 @@ def mite_and_cp_best(data: Data) -> Judgement:
     )
 
 
-@found(
-    "DFS is slightly worse than MITE and CP",
-    "[L] §7.2, fig. 7.4",
-    "slightly worse",
-    "Third of the seven, at most 25% above the second, under PCT on every graph; partly on some.",
-)
 def dfs_third(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "tensorflow50"):
@@ -397,12 +263,6 @@ def dfs_third(data: Data) -> Judgement:
     return all_of(flags), listed(texts)
 
 
-@found(
-    "ICP is worse than CP on each TensorFlow graph",
-    "[L] §7.2, fig. 7.4",
-    "worse on each of the graphs",
-    f"Higher makespan under PCT on each; partly on some. {MEAN}",
-)
 def icp_worse(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "tensorflow50"):
@@ -415,14 +275,6 @@ def icp_worse(data: Data) -> Judgement:
     return all_of(flags), listed(texts)
 
 
-@found(
-    "HEFT is 45% to 75% worse than MITE+PCT",
-    "[L] §7.2, fig. 7.4",
-    "up to 75% and at least 45% worse",
-    "HEFT+PCT over MITE+PCT between +40% and +80% on every graph; partly if HEFT is worse on every "
-    "graph, or in that range on some.",
-    why="Neither model turns the order; [L] does not say enough of its HEFT to tell why",
-)
 def heft_worse(data: Data) -> Judgement:
     excess = {c: over_mite(data, c) for c in cases_of(data, "tensorflow50")}
     verdict = all_of(0.4 <= value <= 0.8 for value in excess.values())
@@ -440,13 +292,6 @@ def over_mite(data: Data, case: Case) -> float:
     return data.makespan(case, HEFT, "pct") / data.makespan(case, MITE, "pct") - 1
 
 
-@found(
-    "CP, MITE and DFS with PCT need much less time than HEFT",
-    "[L] ch. 10",
-    "significantly less time",
-    "Each at least 20% below HEFT+PCT on every TensorFlow graph; partly in some combinations.",
-    why="The order of HEFT and these three is the reverse of the published one",
-)
 def less_than_heft(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "tensorflow50"):
@@ -457,22 +302,10 @@ def less_than_heft(data: Data) -> Judgement:
     return all_of(flags), listed(texts)
 
 
-@found(
-    "Hashing and HEFT cause the most traffic on the TensorFlow graphs",
-    "[L] §7.2, fig. 7.5",
-    "performed the worst",
-    f"They are the two highest of the seven on every graph; partly if one of them is. {MEAN}",
-)
 def most_traffic_tensorflow(data: Data) -> Judgement:
     return highest(data, "tensorflow50", (HASH, HEFT))
 
 
-@found(
-    "ICP causes less traffic than CP",
-    "[L] §7.2, fig. 7.5",
-    "better traffic results",
-    f"Lower on every TensorFlow graph; partly on some. {MEAN}",
-)
 def icp_less_traffic(data: Data) -> Judgement:
     change = {
         c: data.traffic(c, ICP) / data.traffic(c, CP) - 1 for c in cases_of(data, "tensorflow50")
@@ -481,13 +314,6 @@ def icp_less_traffic(data: Data) -> Judgement:
     return verdict, listed(f"{shown(c)}: {percent(value)}" for c, value in change.items())
 
 
-@found(
-    "MITE, batch split and DFS cause the least traffic on the TensorFlow graphs",
-    "[L] §7.2, fig. 7.5",
-    "performed best",
-    f"They are the three lowest of the seven on every graph; partly if two of them always are. "
-    f"{MEAN}",
-)
 def least_traffic_tensorflow(data: Data) -> Judgement:
     expected = (MITE, BATCH, DFS)
     order = {c: falling(traffics(data, c))[::-1] for c in cases_of(data, "tensorflow50")}
@@ -496,13 +322,6 @@ def least_traffic_tensorflow(data: Data) -> Judgement:
     return verdict, listed(f"{shown(c)}: {', '.join(names[:3])}" for c, names in order.items())
 
 
-@found(
-    "Batch split does better in traffic on TensorFlow graphs than on synthetic ones",
-    "[L] §7.2, fig. 7.5",
-    "better than on the synthetic graphs",
-    "Its traffic relative to hashing's is lower on every TensorFlow graph than on any synthetic "
-    "one; partly if the mean is.",
-)
 def batch_traffic_structure(data: Data) -> Judgement:
     share = {
         setting: [data.traffic(c, BATCH) / data.traffic(c, HASH) for c in cases_of(data, setting)]
@@ -518,14 +337,6 @@ def batch_traffic_structure(data: Data) -> Judgement:
     )
 
 
-@found(
-    "ICP takes longest to partition the TensorFlow graphs, HEFT second",
-    "[L] §7.2, fig. 7.6",
-    "clearly the most computationally intensive",
-    "That order at the top of the seven on every graph; partly if they are the two slowest, or ICP "
-    "the slowest, on some. Medians over the runs.",
-    why="ICP here ranks anew only what a path changes, and is compiled; [L] ran Java",
-)
 def icp_slowest(data: Data) -> Judgement:
     order, texts = [], []
     for case in cases_of(data, "tensorflow50"):
@@ -539,13 +350,6 @@ def icp_slowest(data: Data) -> Judgement:
     return verdict, listed(texts)
 
 
-@found(
-    "Batch split partitions faster than MITE and DFS, hashing is fast",
-    "[L] §7.2, fig. 7.6",
-    "way faster",
-    "On every TensorFlow graph batch split takes less time than both, and hashing is the fastest "
-    "of the seven; partly if one of the two.",
-)
 def batch_fast(data: Data) -> Judgement:
     batch, fastest, texts = [], [], []
     for case in cases_of(data, "tensorflow50"):
@@ -557,14 +361,6 @@ def batch_fast(data: Data) -> Judgement:
     return worst_of([all_of(batch), all_of(fastest)]), listed(texts)
 
 
-@found(
-    "Partitioning and scheduling matter, and a bad scheduler can undo a good partitioning",
-    "[L] ch. 10",
-    "can destroy the effects of a smart partitioning",
-    "On some TensorFlow graph the best partitioning of the seven, with FIFO or MSR, loses to "
-    "another partitioning with PCT.",
-    why="The gap between the best partitioning, HEFT, and the next exceeds what a scheduler loses",
-)
 def scheduler_undoes(data: Data) -> Judgement:
     lost, texts = [], []
     for case in cases_of(data, "tensorflow50"):
@@ -582,12 +378,6 @@ def scheduler_undoes(data: Data) -> Judgement:
 # --- seven devices --------------------------------------------------------------------------------
 
 
-@found(
-    "Batch split is comparatively worse on dynamic_rnn on 7 devices than on 50",
-    "[L] §7.3, fig. 7.7",
-    "comparatively worse",
-    "Its makespan relative to the median of the other six, under PCT, is higher on 7 devices.",
-)
 def batch_worse_on_seven(data: Data) -> Judgement:
     relative = {}
     for devices in (7, 50):
@@ -597,13 +387,6 @@ def batch_worse_on_seven(data: Data) -> Judgement:
     return verdict, f"{relative[7]:.2f} times the others' median on 7, {relative[50]:.2f} on 50"
 
 
-@found(
-    "Graph 3 takes much less time than graph 2 on 7 devices, and more on 100",
-    "[L] §7.3, fig. 7.7",
-    "much lower; the other way round on 100",
-    "Under PCT, for each of the seven: graph 3 at most 80% of graph 2 on 7 devices, above it on "
-    "100; partly if the medians are.",
-)
 def graph_three(data: Data) -> Judgement:
     ratios = {
         k: [
@@ -623,12 +406,6 @@ def graph_three(data: Data) -> Judgement:
     )
 
 
-@found(
-    "Graph 3 causes more traffic than graph 2 on 7 devices",
-    "[L] §7.3, fig. 7.8",
-    "higher",
-    f"For each of the seven; partly for some. {MEAN}",
-)
 def graph_three_traffic(data: Data) -> Judgement:
     ratios = {
         n: data.traffic(thesis(data, 3, 7), n) / data.traffic(thesis(data, 2, 7), n) for n in NAMES
@@ -637,13 +414,6 @@ def graph_three_traffic(data: Data) -> Judgement:
     return verdict, listed(f"{n} {ratio:.2f} times" for n, ratio in ratios.items())
 
 
-@found(
-    "Devices are idle more on graph 3 than on graph 2",
-    "[L] §7.3, fig. 7.9",
-    "much more gaps",
-    "Mean utilisation of the 7 devices under PCT is lower on graph 3 for each of the seven; partly "
-    "for most.",
-)
 def more_gaps(data: Data) -> Judgement:
     use = {
         n: (
@@ -657,13 +427,6 @@ def more_gaps(data: Data) -> Judgement:
     return verdict, listed(f"{n} {two:.0%} → {three:.0%}" for n, (two, three) in use.items())
 
 
-@found(
-    "There are far more executable vertices on graph 2 than on graph 3",
-    "[L] §7.3, fig. 7.10",
-    "far more for every strategy",
-    "Mean number at a decision, under PCT, at least twice for every strategy; partly if more for "
-    "most.",
-)
 def more_executable(data: Data) -> Judgement:
     ratios = {
         n: float(
@@ -679,13 +442,6 @@ def more_executable(data: Data) -> Judgement:
     return verdict, listed(f"{n} {ratio:.1f} times" for n, ratio in ratios.items())
 
 
-@found(
-    "MITE spreads the load badly on graph 2 on 7 devices",
-    "[L] §7.3, fig. 7.9 (a)",
-    "not distributed well; bad performance",
-    "Its busiest device has more, relative to an even share, than with HEFT, CP and ICP, and its "
-    "makespan is higher than theirs under PCT; partly if one of the two.",
-)
 def mite_imbalance(data: Data) -> Judgement:
     case = thesis(data, 2, 7)
     load = {name: data.imbalance(case, name) for name in (MITE, HEFT, CP, ICP)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 from bench.reproduce import findings
@@ -10,15 +9,12 @@ from bench.reproduce.cases import MAYER, Case
 from bench.reproduce.data import Data
 from bench.reproduce.findings import (
     HEFT,
-    MEAN,
     SCHEDULERS,
-    Finding,
     Judgement,
     Verdict,
     all_of,
     cases_of,
     falling,
-    finding,
     is_largest,
     is_least,
     listed,
@@ -26,9 +22,6 @@ from bench.reproduce.findings import (
     shown,
     within,
 )  # fmt: skip
-
-FINDINGS: list[Finding] = []
-found = partial(finding, FINDINGS)
 
 HASH, BATCH, CP, MITE, DFS = MAYER
 NAMES = (HASH, HEFT, BATCH, CP, MITE, DFS)
@@ -39,12 +32,6 @@ def combinations(data: Data, case: Case) -> dict[str, float]:
     return {f"{n}+{r}": data.makespan(case, n, r) for n, r in product(NAMES, SCHEDULERS)}
 
 
-@found(
-    "CP+PCT is the best of all 18 combinations",
-    "[M] §5.2, fig. 3",
-    "the best throughout all tested networks",
-    f"Lowest on every TensorFlow graph; partly on some, or within 10% of the lowest on all. {MEAN}",
-)
 def cp_pct_best(data: Data) -> Judgement:
     flags, near, texts = [], [], []
     for case in cases_of(data, "tensorflow50"):
@@ -60,13 +47,6 @@ def cp_pct_best(data: Data) -> Judgement:
     return verdict, listed(texts)
 
 
-@found(
-    "Hash+FIFO is the worst of all 18 combinations",
-    "[M] §5.2, fig. 3",
-    "the worst throughout all tested networks",
-    f"Highest on every TensorFlow graph; partly on some, or hashing with another scheduler is on "
-    f"all. {MEAN}",
-)
 def hash_fifo_worst(data: Data) -> Judgement:
     flags, hashes, texts = [], [], []
     for case in cases_of(data, "tensorflow50"):
@@ -84,12 +64,6 @@ def hash_fifo_worst(data: Data) -> Judgement:
     return verdict, listed(texts)
 
 
-@found(
-    "CP+PCT is up to 4 times as fast as hash+FIFO",
-    "[M] abstract, §5.2, fig. 3",
-    "up to 4 times",
-    "The largest ratio over the TensorFlow graphs is 3 to 5; partly from 2.",
-)
 def four_times(data: Data) -> Judgement:
     cases = cases_of(data, "tensorflow50")
 
@@ -103,13 +77,6 @@ def four_times(data: Data) -> Judgement:
     )
 
 
-@found(
-    "Hashing balances the load well",
-    "[M] §5.2",
-    "good load balancing",
-    "Its busiest device over an even share is among the three lowest of the six on every "
-    "TensorFlow graph; partly on some.",
-)
 def hash_balances(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "tensorflow50"):
