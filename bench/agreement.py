@@ -9,32 +9,31 @@ goal. No lower bound and no heuristic may contradict it, and a brute-force solve
 models must agree with it. Every 25th instance also goes to the other installed solvers. A solve
 that does not finish within its limit counts as open, never as wrong.
 
-A round is one block of instances per combination of communication, memory and goal. Finished blocks
-are kept in ``DIR/blocks.jsonl`` and not repeated. At a disagreement, the instance is written to
-``DIR/NAME.json``, the goal and the contradiction to ``DIR/NAME.txt``, and the bench stops.
+A round is one block of instances per combination of communication, memory and goal, so that every
+prefix covers all combinations equally. Finished blocks are kept in ``DIR/runs.jsonl`` and not
+repeated. At a disagreement, the instance is written to ``DIR/NAME.json``, the goal and the
+contradiction to ``DIR/NAME.txt``, and the bench stops.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from itertools import islice, product
+from functools import partial
+from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import Any, get_args
 
 import numpy as np
 
+from bench.output import short_machine
+from bench.store import RESULTS, Row, Store, Values
 from optpart.bounds.best import BOUNDS
 from optpart.errors import UnsupportedError
 from optpart.exact.enumeration import enumerate_all
@@ -56,6 +55,9 @@ from optpart.testing.solutions import random_schedule
 LIMIT = Budget(20.0, workers=1)
 WORKERS = 2
 
+#: Every communication and memory model.
+MODELS = list(product(get_args(Communication), get_args(Memory)))
+
 #: Instances of a block.
 BLOCK = 25
 
@@ -69,33 +71,21 @@ SLOW_BOUNDS = {"energy": 4, "crossings": 4, "destructive": 8, "branching": 8}
 SAMPLED = {"milp": 25, "milp-cbc": 25, **({"minizinc": 25} if which("minizinc") else {})}
 
 
-@dataclass(frozen=True)
-class Block:
-    """Instances of one combination, with seeds from ``first`` on."""
-
-    communication: Communication
-    memory: Memory
-    goal: GoalKind
-    first: int
-
-    @property
-    def key(self) -> str:
-        """What the block is found by."""
-        return f"{self.communication}/{self.memory}/{self.goal}/{self.first}"
-
-    def __str__(self) -> str:
-        return f"{self.communication}-{self.memory}-{self.goal}"
-
-
 @dataclass
 class Outcome:
-    """The outcome of a block: reference statuses, proofs per method, first contradiction."""
+    """The outcome of some instances: reference statuses, proofs per method, and seconds."""
 
     judge: Counter[str] = field(default_factory=Counter)
     proven: Counter[str] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    fault: str = ""
+
+    def add(self, other: Values) -> None:
+        """Add another outcome."""
+        self.judge += Counter(other["judge"])
+        self.proven += Counter(other["proven"])
+        self.asked += Counter(other["asked"])
+        self.seconds += other["seconds"]
 
 
 class DisagreementError(Exception):
@@ -103,90 +93,56 @@ class DisagreementError(Exception):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser("agreement", description="compare all formulations")
     parser.add_argument("--rounds", type=int, default=1, help=f"blocks of {BLOCK} a combination")
     parser.add_argument("--goals", default=",".join(get_args(GoalKind)))
-    parser.add_argument("--directory", type=Path, default=Path("bench/results/agreement"))
+    parser.add_argument("--directory", type=Path, default=RESULTS / "agreement")
     options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
-    path = options.directory / "blocks.jsonl"
-    done = finished(path)
-    blocks = [b for b in work(options.rounds, options.goals.split(",")) if b.key not in done]
-    begin = time.perf_counter()
-    with path.open("a") as out, ProcessPoolExecutor(WORKERS) as pool:
-        for i, (block, outcome) in enumerate(outcomes(pool, blocks, options.directory)):
-            if outcome.fault:
+    goals = options.goals.split(",")
+    if unknown := [goal for goal in goals if goal not in get_args(GoalKind)]:
+        parser.error(f"no goal {unknown[0]!r}; choose of {', '.join(get_args(GoalKind))}")
+    store = Store(options.directory / "runs.jsonl")
+    every: list[Values] = [
+        {"communication": communication, "memory": memory, "goal": goal, "first": first}
+        for first in range(0, options.rounds * BLOCK, BLOCK)
+        for goal, (communication, memory) in product(goals, MODELS)
+    ]
+    done = [row.run for row in store.rows()]
+    blocks = [block for block in every if block not in done]
+    with ProcessPoolExecutor(WORKERS) as pool:
+        work = partial(judged, directory=options.directory)
+        for number, (block, result) in enumerate(zip(blocks, pool.map(work, blocks)), 1):  # noqa: B905
+            if isinstance(result, str):
                 pool.shutdown(cancel_futures=True)
-                raise SystemExit(f"\n{outcome.fault}")
-            done[block.key] = outcome
-            out.write(json.dumps({"block": vars(block), **vars(outcome)}) + "\n")
-            out.flush()
-            spent = time.perf_counter() - begin
-            print(f"\r{i + 1} of {len(blocks)} blocks, {spent:.0f} s", end="", file=sys.stderr)
-    text = table(done)
+                raise SystemExit(f"\n{result}")
+            store.append(block, result)
+            print(f"\r{number} of {len(blocks)} blocks", end="", file=sys.stderr)
+    text = table(store.rows())
     print(f"\n{text}")
     write_text(options.directory / "table.txt", text, ANY)
 
 
-def work(rounds: int, goals: list[str]) -> Iterator[Block]:
-    """Yield all blocks, in an order in which every prefix covers all combinations equally."""
-    models = list(product(get_args(Communication), get_args(Memory)))
-    for number, goal, (communication, memory) in product(range(rounds), goals, models):
-        if goal not in get_args(GoalKind):
-            raise SystemExit(f"no goal {goal!r}; choose of {', '.join(get_args(GoalKind))}")
-        yield Block(communication, memory, goal, number * BLOCK)
-
-
-def finished(path: Path) -> dict[str, Outcome]:
-    done = {}
-    for line in path.read_text().splitlines() if path.exists() else []:
-        entry: dict[str, Any] = json.loads(line)
-        outcome = Outcome(
-            Counter(entry["judge"]),
-            Counter(entry["proven"]),
-            Counter(entry["asked"]),
-            entry["seconds"],
-        )
-        done[Block(**entry["block"]).key] = outcome
-    return done
-
-
-def outcomes(
-    pool: ProcessPoolExecutor, blocks: list[Block], directory: Path
-) -> Iterator[tuple[Block, Outcome]]:
-    """Yield blocks as they finish; few are submitted at a time, so an interrupt loses little."""
-    left = iter(blocks)
-    running: dict[Future[Outcome], Block] = {}
-    while True:
-        for block in islice(left, 2 * WORKERS - len(running)):
-            running[pool.submit(judged, block, directory)] = block
-        if not running:
-            return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            yield running.pop(future), future.result()
-
-
-def judged(block: Block, directory: Path) -> Outcome:
+def judged(block: Values, directory: Path) -> Values | str:
     """Check one block; stop at the first contradiction, and write the case that shows it."""
     begin, outcome = time.perf_counter(), Outcome()
-    for seed in range(block.first, block.first + BLOCK):
+    communication, memory = block["communication"], block["memory"]
+    for seed in range(block["first"], block["first"] + BLOCK):
         vertices, devices = SIZES[seed % len(SIZES)]
         instance = draw_instance(
-            seed, block.communication, block.memory,
-            vertices=vertices, devices=devices, exact=seed % 8 > 0,
-        )  # fmt: skip
-        case = Case(instance, block.goal, seed, outcome)
+            seed, communication, memory, vertices=vertices, devices=devices, exact=seed % 8 > 0
+        )
+        case = Case(instance, block["goal"], seed, outcome)
         try:
             case.run()
         except Exception as error:
-            name = f"{block}-{seed}"
+            name = f"{communication}-{memory}-{block['goal']}-{seed}"
             native.write(instance, directory / f"{name}.json")
             what = f"{type(error).__name__}: {error}"
             write_text(directory / f"{name}.txt", f"{what}\n{case.goal!r}\n", ANY)
-            outcome.fault = f"{name}: {what}; it is in {directory / name}.json and .txt"
-            break
-    outcome.seconds = round(time.perf_counter() - begin, 2)
-    return outcome
+            return f"{name}: {what}; it is in {directory / name}.json and .txt"
+    return {name: dict(counts) for name, counts in vars(outcome).items() if name != "seconds"} | {
+        "seconds": round(time.perf_counter() - begin, 2)
+    }
 
 
 class Case:
@@ -203,11 +159,9 @@ class Case:
         self._by_brute_force()
         schedule = self._schedule()
         self.goal = draw_goal(instance, schedule, self.seed, self.kind)
-        self.judge = (
-            self.free
-            if self.goal == Goal()
-            else enumerate_all(instance, budget=LIMIT, goal=self.goal)
-        )
+        self.judge = self.free
+        if self.goal != Goal():
+            self.judge = enumerate_all(instance, budget=LIMIT, goal=self.goal)
         self.outcome.judge[str(self.judge.status)] += 1
         self._valid(self.judge)
         if schedule is not None and self.kind in ("placement", "order", "both"):
@@ -272,7 +226,7 @@ class Case:
 
     def _heuristic(self) -> None:
         """Check that a heuristic, each in turn, finds no impossible schedule."""
-        names = heuristics()
+        names = registry.pairs()
         name = names[self.seed % len(names)]
         found = registry.get(name)(self.instance, seed=self.seed)
         self._count("heuristics", found.makespan == self.free.makespan)
@@ -369,49 +323,32 @@ def _shown(result: Result) -> str:
     )
 
 
-@cache
-def heuristics() -> list[str]:
-    return registry.pairs()
-
-
-def table(done: dict[str, Outcome]) -> str:
+def table(blocks: list[Row]) -> str:
     """Return the table of instances and reference statuses per model and goal."""
-    total = Outcome()
-    rows: dict[str, Outcome] = {}
-    for key, outcome in done.items():
-        communication, memory, goal, _ = key.split("/")
-        for name in (f"{communication} {memory}", goal):
-            row = rows.setdefault(name, Outcome())
-            _add(row, outcome)
-        _add(total, outcome)
+    total, rows = Outcome(), defaultdict[str, Outcome](Outcome)
+    for block in blocks:
+        for name in (f"{block.run['communication']} {block.run['memory']}", block.run["goal"]):
+            rows[name].add(block.result)
+        total.add(block.result)
     lines = [
         f"{sum(total.judge.values())} instances, no disagreement; {total.seconds:.0f} s of "
-        f"{WORKERS} processes, {os.cpu_count()} cores, {platform.machine()}, "
-        f"Python {platform.python_version()}",
+        f"{WORKERS} processes, {short_machine()}",
         "",
         f"{'':20}{'instances':>10}{'optimum':>9}{'none':>8}{'open':>6}{'cpsat':>9}",
     ]
-    models = [f"{c} {m}" for c, m in product(get_args(Communication), get_args(Memory))]
-    for name in (name for name in (*models, *get_args(GoalKind)) if name in rows):
-        row = rows[name]
-        optimal, none = row.judge["OPTIMAL"], row.judge["INFEASIBLE"]
-        count = sum(row.judge.values())
-        lines.append(
-            f"{name:20}{count:>10}{optimal:>9}{none:>8}{count - optimal - none:>6}"
-            f"{row.proven['cpsat']:>9}"
-        )
+    for name in (*(f"{c} {m}" for c, m in MODELS), *get_args(GoalKind)):
+        if name in rows:
+            row, count = rows[name], sum(rows[name].judge.values())
+            optimal, none = row.judge["OPTIMAL"], row.judge["INFEASIBLE"]
+            lines.append(
+                f"{name:20}{count:>10}{optimal:>9}{none:>8}{count - optimal - none:>6}"
+                f"{row.proven['cpsat']:>9}"
+            )
     lines += ["", f"{'':20}{'asked':>10}{'proven or optimal':>19}"]
     lines += [
-        f"{name:20}{count:>10}{total.proven[name]:>19}" for name, count in total.asked.items()
+        f"{name:20}{asked:>10}{total.proven[name]:>19}" for name, asked in total.asked.items()
     ]
     return "\n".join(lines) + "\n"
-
-
-def _add(row: Outcome, outcome: Outcome) -> None:
-    row.judge += outcome.judge
-    row.asked += outcome.asked
-    row.proven += outcome.proven
-    row.seconds += outcome.seconds
 
 
 if __name__ == "__main__":

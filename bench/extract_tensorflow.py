@@ -2,9 +2,7 @@
 
 ``python bench/extract_tensorflow.py FOLDER`` writes ``convolutional_network.pb``,
 ``recurrent_network.pb`` and ``dynamic_rnn.pb``, each a GraphDef with inference, loss, optimizer and
-accuracy, and prints their size. ``--compare REFERENCE`` also says whether each has the structure of
-the file of the same name in the folder REFERENCE: the same node names, operations, inputs,
-colocation classes and devices.
+accuracy, and prints their size.
 
 Needs TensorFlow >= 2.21: ``pip install 'optpart[extract]'``.
 """
@@ -15,29 +13,12 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from networkx.utils import UnionFind
+from typing import Any
 
 from optpart.errors import InputError
-from optpart.files import ANY, read_bytes, write_bytes
-
-SHOWN_DIFFERENCES = 5
-COLOCATION = "loc:@"
-
-
-class Node(NamedTuple):
-    """What of a GraphDef node makes the structure of its graph."""
-
-    op: str
-    inputs: tuple[str, ...]
-    classes: tuple[str, ...]
-    device: str
-
-
-Structure = Mapping[str, Node]
+from optpart.files import ANY, write_bytes
 
 
 def load_tensorflow() -> Any:
@@ -164,118 +145,22 @@ def graph_def(tf: Any, network: Callable[[Any], None]) -> Any:
     return graph.as_graph_def()
 
 
-def read_graph_def(tf: Any, path: Path) -> Any:
-    """Read a binary GraphDef file."""
-    from google.protobuf.message import DecodeError
-
-    try:
-        return tf.GraphDef.FromString(read_bytes(path))
-    except DecodeError:
-        raise InputError(
-            "", "not a binary GraphDef", "give a .pb file that TensorFlow wrote", str(path)
-        ) from None
-
-
-def structure(definition: Any) -> Structure:
-    """Node by node, what two extractions of the same network have in common."""
-    return {
-        node.name: Node(
-            node.op,
-            tuple(node.input),
-            tuple(
-                name.decode(errors="replace")
-                for name in node.attr["_class"].list.s
-                if name.startswith(COLOCATION.encode())
-            ),
-            node.device,
-        )
-        for node in definition.node
-    }
-
-
-def edges(graph: Structure) -> set[tuple[str, str]]:
-    """Distinct (source, target) pairs over data and control inputs."""
-    return {
-        (source.removeprefix("^").split(":")[0], target)
-        for target, node in graph.items()
-        for source in node.inputs
-    }
-
-
-def colocation_groups(graph: Structure) -> list[set[str]]:
-    """Sets of two or more nodes that their colocation classes tie together, transitively."""
-    groups = UnionFind(graph)
-    for name, node in graph.items():
-        groups.union(name, *(each.removeprefix(COLOCATION) for each in node.classes))
-    return [group for group in groups.to_sets() if len(group) > 1]
-
-
-def differences(ours: Structure, theirs: Structure) -> Iterator[str]:
-    """Describe, node by node, where two structures differ."""
-    for name in ours.keys() - theirs.keys():
-        yield f"{name}: only here"
-    for name in theirs.keys() - ours.keys():
-        yield f"{name}: only in the reference"
-    for name in ours.keys() & theirs.keys():
-        for field, here, there in zip(Node._fields, ours[name], theirs[name], strict=True):
-            if here != there:
-                yield f"{name}: {field} is {here!r}, in the reference {there!r}"
-
-
-def describe(graph: Structure) -> str:
-    """The size of a graph in one line."""
-    groups = colocation_groups(graph)
-    largest = max(map(len, groups), default=0)
-    return (
-        f"{len(graph)} vertices, {len(edges(graph))} distinct edges, "
-        f"{len(groups)} colocation groups, the largest of {largest}"
-    )
-
-
-def report_comparison(ours: Structure, theirs: Structure, path: Path) -> bool:
-    """Print whether two structures are equal, else how the reference differs; return the answer."""
-    found = sorted(differences(ours, theirs))
-    if not found:
-        print(f"  same structure as {path}")
-        return True
-    print(f"  {len(found)} differences from {path} ({describe(theirs)})")
-    for line in found[:SHOWN_DIFFERENCES]:
-        print(f"    {line}")
-    return False
-
-
-def extract(folder: Path, reference: Path | None) -> bool:
-    """Write every network's graph; return whether all equal the reference, if there is one."""
-    tf = load_tensorflow()
-    equal = True
-    for network in NETWORKS:
-        file_name = f"{network.__name__}.pb"
-        definition = graph_def(tf, network)
-        write_bytes(folder / file_name, definition.SerializeToString(deterministic=True), ANY)
-        ours = structure(definition)
-        print(f"{network.__name__}: {describe(ours)}")
-        if reference is not None:
-            theirs = structure(read_graph_def(tf, reference / file_name))
-            equal &= report_comparison(ours, theirs, reference / file_name)
-    return equal
-
-
 def main() -> int:
-    """Exit with 0 when done, 1 when a graph differs from its reference, 2 on bad input."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    """Exit with 0 when done, 2 on bad input."""
+    parser = argparse.ArgumentParser(description="extract three networks as TensorFlow builds them")
     parser.add_argument("folder", type=Path, help="existing folder to write the .pb files into")
-    parser.add_argument(
-        "--compare",
-        type=Path,
-        metavar="REFERENCE",
-        help="folder of .pb files of the same names to compare with",
-    )
-    arguments = parser.parse_args()
+    folder = parser.parse_args().folder
     try:
-        return 0 if extract(arguments.folder, arguments.compare) else 1
+        tf = load_tensorflow()
+        for network in NETWORKS:
+            definition = graph_def(tf, network)
+            content = definition.SerializeToString(deterministic=True)
+            write_bytes(folder / f"{network.__name__}.pb", content, ANY)
+            print(f"{network.__name__}: {len(definition.node)} vertices")
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from every device to itself as well. Writes a table and a figure.
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import math
 from fractions import Fraction
@@ -17,8 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from optpart.files import ANY, write_bytes, write_text
+from bench.output import save
+from optpart.files import ANY, write_text
 from optpart.generate.heterog_worst import heterog_worst
 from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
@@ -79,14 +80,12 @@ def main() -> None:
     print(text, end="")
     if options.output is not None:
         write_text(options.output.with_suffix(".txt"), text, ANY)
-        write_bytes(options.output.with_suffix(".png"), figure(rows), ANY)
+        save(figure(rows), options.output.with_suffix(".png"), dpi=150)
 
 
 def table(rows: list[Row]) -> str:
     """Return a line per instance."""
-    lines = [
-        "links             M  length   by rank  optimum    ratio  at most  M + M²",
-    ]
+    lines = ["links             M  length   by rank  optimum    ratio  at most  M + M²"]
     for row in rows:
         ratio = math.floor(10_000 * row.ratio) / 10_000
         lines.append(
@@ -97,13 +96,9 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def figure(rows: list[Row]) -> bytes:
+def figure(rows: list[Row]) -> Figure:
     """Draw the ratio against the number of devices, for either kind of links."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    picture = Figure(figsize=(10, 5), dpi=150, layout="constrained")
-    FigureCanvasAgg(picture)
+    picture = Figure(figsize=(10, 5), layout="constrained")
     panels = picture.subplots(1, 2, sharey=True)
     titles = ("links between distinct devices", "and a link from every device to itself")
     for axes, loops, title in zip(panels, (False, True), titles, strict=True):
@@ -115,22 +110,15 @@ def figure(rows: list[Row]) -> bytes:
         axes.plot(DEVICES, reached, color="0.8", linewidth=7, label=label)
         for i, length in enumerate(LENGTHS):
             chosen = [row for row in rows if (row.loops, row.length) == (loops, length)]
-            axes.plot(
-                [row.devices for row in chosen],
-                [float(row.ratio) for row in chosen],
-                color=f"C{i}",
-                marker="o",
-                markersize=4,
-                label=f"long tasks of {length:,}",
-            )
+            x, y = [row.devices for row in chosen], [float(row.ratio) for row in chosen]
+            label = f"long tasks of {length:,}"
+            axes.plot(x, y, color=f"C{i}", marker="o", markersize=4, label=label)
         axes.set(xlabel="devices M", title=title)
         axes.set_xticks(list(DEVICES))
         axes.grid(visible=True, color="0.9")
         axes.legend(fontsize=8, frameon=False)
     panels[0].set(ylabel="order by rank / proven optimum")
-    stream = io.BytesIO()
-    picture.savefig(stream, format="png")
-    return stream.getvalue()
+    return picture
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """Write the instance library: its instances, and the best known values of each.
 
-``python bench/library.py build [--networks FOLDER]`` writes the instance files: ``classic`` from
-the numbers below, ``random`` and ``workflows`` from seeds, ``models`` from the networks that come
-with the library onnx, language models of published sizes and ``instances/clusters``, and, if FOLDER
-holds the graphs that ``bench/extract_tensorflow.py`` writes, ``tensorflow``.
+``python bench/library.py build [--networks FOLDER]`` writes the instance files, but for those of
+``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``models`` from the
+networks that come with the library onnx, language models of published sizes and
+``instances/clusters``, and, if FOLDER holds the graphs that ``bench/extract_tensorflow.py`` writes,
+``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
 instances (all, or those of the named groups and names), and enters improvements into ``index.csv``
@@ -43,152 +44,12 @@ from optpart.generate.cluster import drawn_cluster
 from optpart.generate.small import Tightness, small
 from optpart.generate.workflow import Shape, workflow
 from optpart.methods import registry
-from optpart.problem.cluster import Cluster, Device
-from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
-from optpart.problem.model import Model
 from optpart.problem.rational import rational
 from optpart.problem.workload import Workload
 from optpart.solution.result import Budget, Result, Status, conclude, with_bound
 from optpart.study import library
 from optpart.study.library import folder
-
-# --- classic: numbers from the literature ------------------------------------------------------
-
-#: ``(source, target, size)``, vertices counted from 1 as in the publications.
-WeightedEdges: TypeAlias = Sequence[tuple[int, int, int]]
-
-HEFT_2002 = (
-    "Topcuoglu, Hariri and Wu: Performance-effective and low-complexity task scheduling for "
-    "heterogeneous computing. IEEE Transactions on Parallel and Distributed Systems 13(3), 2002; "
-    "the ten-task graph on three processors"
-)
-HEFT_TIMES = (
-    (14, 16, 9), (13, 19, 18), (11, 13, 19), (13, 8, 17), (12, 13, 10),
-    (13, 16, 9), (7, 15, 11), (5, 11, 14), (18, 12, 20), (21, 7, 16),
-)  # fmt: skip
-HEFT_EDGES = (
-    (1, 2, 18), (1, 3, 12), (1, 4, 9), (1, 5, 11), (1, 6, 14), (2, 8, 19), (2, 9, 16), (3, 7, 23),
-    (4, 8, 27), (4, 9, 23), (5, 9, 13), (6, 8, 15), (7, 10, 17), (8, 10, 11), (9, 10, 13),
-)  # fmt: skip
-
-KWOK_AHMAD_1999 = (
-    "Kwok and Ahmad: Static scheduling algorithms for allocating directed task graphs to "
-    "multiprocessors. ACM Computing Surveys 31(4), 1999; the nine-node graph on {} equal processors"
-)
-KWOK_AHMAD_TIMES = (2, 3, 3, 4, 5, 4, 4, 4, 1)
-KWOK_AHMAD_EDGES = (
-    (1, 2, 4), (1, 3, 1), (1, 4, 1), (1, 5, 1), (1, 7, 10), (2, 6, 1), (2, 7, 1), (3, 8, 1),
-    (4, 8, 1), (6, 9, 5), (7, 9, 6), (8, 9, 5),
-)  # fmt: skip
-
-GRAHAM_1969 = (
-    "Graham: Bounds on multiprocessing timing anomalies. SIAM Journal on Applied Mathematics "
-    "17(2), 1969; "
-)
-GRAHAM_TIMES = (3, 2, 2, 2, 4, 4, 4, 4, 9)
-GRAHAM_EDGES = ((1, 9), (4, 5), (4, 6), (4, 7), (4, 8))
-GRAHAM_SHORTER = (2, 1, 1, 1, 3, 3, 3, 3, 8)
-GRAHAM_RELAXED = ((1, 9), (4, 7), (4, 8))
-
-LPT_TIMES = {
-    2: (3, 3, 2, 2, 2),
-    3: (5, 5, 4, 4, 3, 3, 3),
-    4: (7, 7, 6, 6, 5, 5, 4, 4, 4),
-}
-
-
-def classic() -> Iterator[Instance]:
-    """Yield the instances of the literature."""
-    yield heft_2002()
-    for devices in (2, 3):
-        yield kwok_ahmad_1999(devices)
-    for devices in (3, 4):
-        yield graham_1969(f"{devices}", f"{devices} processors", devices=devices)
-    yield graham_1969("shorter", "every task takes 1 less", GRAHAM_SHORTER)
-    yield graham_1969("relaxed", "without two of the precedences", edges=GRAHAM_RELAXED)
-    for devices in LPT_TIMES:
-        yield longest_first(devices)
-    yield laich_2_5()
-
-
-def numbered(times: Sequence[int], edges: WeightedEdges = ()) -> GraphBuilder:
-    """Add vertices ``n1``, ``n2``, … and, for each edge, a tensor of its own."""
-    builder = GraphBuilder()
-    for number, ops in enumerate(times, 1):
-        builder.vertex(f"n{number}", ops)
-    for source, target, size in edges:
-        builder.edge(f"n{source}", f"n{target}", size=size)
-    return builder
-
-
-def heft_2002() -> Instance:
-    return Instance(
-        numbered([0] * len(HEFT_TIMES), HEFT_EDGES).build(),
-        Cluster.uniform(3, bandwidth=1),
-        durations=HEFT_TIMES,
-        name="heft-10",
-        source=HEFT_2002,
-    )
-
-
-def kwok_ahmad_1999(devices: int) -> Instance:
-    return Instance(
-        numbered(KWOK_AHMAD_TIMES, KWOK_AHMAD_EDGES).build(),
-        Cluster.uniform(devices, bandwidth=1),
-        name=f"kwok-ahmad-9-{devices}",
-        source=KWOK_AHMAD_1999.format(devices),
-    )
-
-
-def graham_1969(
-    variant: str,
-    change: str,
-    times: Sequence[int] = GRAHAM_TIMES,
-    edges: Sequence[tuple[int, int]] = GRAHAM_EDGES,
-    devices: int = 3,
-) -> Instance:
-    builder = numbered(times)
-    for source, target in edges:
-        builder.edge(f"n{source}", f"n{target}", None)
-    return Instance(
-        builder.build(),
-        Cluster.uniform(devices),
-        name=f"graham-1969-{variant}",
-        source=f"{GRAHAM_1969}the nine-task example, {change}",
-    )
-
-
-def longest_first(devices: int) -> Instance:
-    return Instance(
-        numbered(LPT_TIMES[devices]).build(),
-        Cluster.uniform(devices),
-        name=f"lpt-{devices}",
-        source=f"{GRAHAM_1969}where longest processing time first is worst on {devices} processors",
-    )
-
-
-def laich_2_5() -> Instance:
-    """[L] §2.5: vertices in pairs on devices 0 to 2; the sends are the model's."""
-    builder = GraphBuilder()
-    for v, ops in enumerate((30, 50, 60, 30, 40, 80)):
-        outputs = [] if v in (3, 5) else [50]
-        builder.vertex(f"{v}", ops, outputs=outputs, devices=[f"d{v // 2}"])
-    for source, target in ((0, 1), (1, 2), (2, 3), (1, 4), (4, 5)):
-        builder.edge(f"{source}", f"{target}")
-    return Instance(
-        builder.build(),
-        Cluster.of(
-            [Device(f"d{d}", speed) for d, speed in enumerate((10, 30, 40))],
-            [[0, 25, 50], [25, 0, 50], [50, 50, 0]],
-        ),
-        Model(communication="sendrecv", send_ops=Fraction(10)),
-        name="laich-2.5",
-        source="Laich: Graph partitioning and scheduling for distributed dataflow computation. "
-        "Bachelor's thesis, 2017; section 2.5, every vertex on its device. The rate between "
-        "devices 1 and 2, which nothing crosses, is not given there and is 50 here",
-    )
-
 
 # --- random and tensorflow: numbers from seeds --------------------------------------------------
 
@@ -347,12 +208,7 @@ def workflows() -> Iterator[Instance]:
 
 def build(files: Path | None) -> None:
     """Write the instance files."""
-    groups = {
-        "classic": classic(),
-        "random": random(),
-        "models": models(),
-        "workflows": workflows(),
-    }
+    groups = {"random": random(), "models": models(), "workflows": workflows()}
     if files is not None:
         groups["tensorflow"] = networks(files)
     for group, instances in groups.items():

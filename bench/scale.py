@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
+import math
 import resource
 import subprocess
 import sys
@@ -20,7 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from optpart.files import ANY, write_bytes, write_text
+from matplotlib.figure import Figure
+
+from bench.output import save, short_machine
+from optpart.files import ANY, write_text
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 STRATEGIES = ("hash", "critical-path", "mite", "dfs", "batch-split")
@@ -92,27 +94,22 @@ def main() -> None:
         return
     rows: dict[int, dict[str, float]] = {}
     for size in (size for size in SIZES if size <= options.most):
-        done = subprocess.run(
-            [sys.executable, __file__, "--one", str(size)],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        command = [sys.executable, __file__, "--one", str(size)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
         rows[size] = json.loads(done.stdout)
         print(f"{size:>9,} vertices done", file=sys.stderr)
     text = table(rows)
     print(text)
     if options.output is not None:
         write_text(options.output.with_suffix(".txt"), text, ANY)
-        write_bytes(options.output.with_suffix(".png"), figure(rows), ANY)
+        save(figure(rows), options.output.with_suffix(".png"), dpi=150)
 
 
 def table(rows: dict[int, dict[str, float]]) -> str:
     """Return seconds per step (a row) and size (a column), and the growth over the last decade."""
     sizes = list(rows)
     lines = [
-        f"{DEVICES} devices, two edges a vertex; {os.cpu_count()} cores, {platform.machine()}, "
-        f"Python {platform.python_version()}; seconds",
+        f"{DEVICES} devices, two edges a vertex; {short_machine()}; seconds",
         f"{'step':32}" + "".join(f"{size:>12,}" for size in sizes) + f"{'exponent':>10}",
     ]
     for step in rows[sizes[0]]:
@@ -127,44 +124,28 @@ def table(rows: dict[int, dict[str, float]]) -> str:
 
 def exponent(sizes: list[int], values: list[float]) -> float:
     """Slope between the first and the last point, both logarithmic: 1 is linear growth."""
-    import math
-
     return math.log(values[-1] / values[0]) / math.log(sizes[-1] / sizes[0])
 
 
-def figure(rows: dict[int, dict[str, float]]) -> bytes:
+def figure(rows: dict[int, dict[str, float]]) -> Figure:
     """Draw seconds against vertices."""
-    import io
-
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    picture = Figure(figsize=(8, 5), dpi=150, layout="constrained")
-    FigureCanvasAgg(picture)
+    picture = Figure(figsize=(8, 5), layout="constrained")
     axes = picture.add_subplot()
     sizes = list(rows)
     drawn = [step for step in rows[sizes[0]] if step not in ("peak MiB", "prepare")]
     # One colour a strategy, dashed for its simulation.
     colours = {name: f"C{i}" for i, name in enumerate(n for n in drawn if "+" not in n)}
     for step in drawn:
-        axes.plot(
-            sizes,
-            [rows[size][step] for size in sizes],
-            color=colours[step.partition("+")[0]],
-            linestyle=":" if "+" in step else "-",
-            marker="o",
-            markersize=4,
-            label=step,
-        )
+        colour, style = colours[step.partition("+")[0]], ":" if "+" in step else "-"
+        seconds = [rows[size][step] for size in sizes]
+        axes.plot(sizes, seconds, style, color=colour, marker="o", markersize=4, label=step)
     first = rows[sizes[0]]["generate"]
     linear = [first * size / sizes[0] for size in sizes]
     axes.plot(sizes, linear, color="0.6", linestyle="--", label="linear")
     axes.set(xscale="log", yscale="log", xlabel="vertices", ylabel="seconds")
     axes.grid(visible=True, which="major", color="0.9")
     axes.legend(fontsize=7, ncols=2, frameon=False)
-    stream = io.BytesIO()
-    picture.savefig(stream, format="png")
-    return stream.getvalue()
+    return picture
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.output import machine
 from optpart.bounds.best import all_bounds
 from optpart.errors import InputError
 from optpart.files import ANY, write_text
@@ -312,16 +312,6 @@ def reordered(instance: Instance, devices: list[int]) -> Instance:
 # --- the report --------------------------------------------------------------------------------
 
 
-def machine() -> str:
-    model = platform.processor()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = information.read_text().splitlines()
-        model = next((ln.partition(": ")[2] for ln in lines if ln.startswith("model name")), model)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("optpart", "numba", "numpy"))
-    return f"{os.cpu_count()} cores, {model}; Python {platform.python_version()}, {packages}"
-
-
 def line(row: Row) -> str:
     median, least = statistics.median(row.seconds), min(row.seconds)
     limit = "" if row.limit is None else milliseconds(row.limit)
@@ -335,7 +325,7 @@ def milliseconds(value: float) -> str:
 
 
 def report(with_peer: bool) -> Iterator[str]:
-    yield machine()
+    yield machine("optpart", "numba", "numpy")
     yield ""
     yield f"{'median ms':>10} {'least ms':>10} {'repeats':>8} {'limit ms':>10} {'kept':>5}"
     for name, limit in (("convolutional_network-50", 0.06e-3), ("dynamic_rnn-50", 1e-3)):

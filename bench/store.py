@@ -27,6 +27,9 @@ import optpart
 #: Parameters of a run, or what came out of it; only what JSON has.
 Values = dict[str, Any]
 
+#: Parameters of a run, and what makes it.
+Runs = tuple[Values, Callable[[], Values]]
+
 MACHINE = f"{platform.machine()}, {os.cpu_count()} cores"
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results"

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from optpart.problem.rational import RationalArray as RationalArray
     from optpart.problem.workload import Work as Work
     from optpart.problem.workload import Workload as Workload
-    from optpart.report.comparison_plot import plot_comparisons as plot_comparisons
-    from optpart.report.live import live as live
+    from optpart.report.plots import plot_comparisons as plot_comparisons
+    from optpart.report.progress import live as live
     from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -115,13 +115,13 @@ _HOME = {
     "draw": "api",
     "draw_strategy": "training_api",
     "export_strategy": "training_api",
-    "live": "report.live",
+    "live": "report.progress",
     "load": "api",
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
     "plan": "api",
-    "plot_comparisons": "report.comparison_plot",
+    "plot_comparisons": "report.plots",
     "read_instance": "formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",

@@ -249,9 +249,10 @@ def work(place: Path, size: int) -> None:
 
 
 def by_proof(place: Path, instance: dict[str, Any], proof: bytes, **more: Any) -> None:
+    bound = more.pop("bound", 1000)
     record = {"encoding": "order/1", "loads": [], "multipliers": [], "memory_scale": 1, **more}
     proof = proof or lzma.compress(b"0\n")
-    written(place, instance, proof, tier="lrat", record=record, bound=more.pop("bound", 1000))
+    written(place, instance, proof, tier="lrat", record=record, bound=bound)
 
 
 def formula(place: Path, size: int) -> None:
@@ -272,14 +273,7 @@ def diagrams(place: Path, size: int) -> None:
     n = min(2000, size // 50)
     vertices = [{"name": f"v{i}", "ops": 2 ** (i % 17) + i} for i in range(n)]
     instance = {"vertices": vertices, "devices": devices(2)}
-    record = {
-        "encoding": "order/1",
-        "loads": [[0, 0, 0]] * 1000,
-        "multipliers": [],
-        "memory_scale": 1,
-    }
-    proof = lzma.compress(b"0\n")
-    written(place, instance, proof, tier="lrat", record=record, bound=130_000)
+    by_proof(place, instance, b"", loads=[[0, 0, 0]] * 1000, bound=130_000)
 
 
 def small_formula(place: Path, proof: bytes) -> None:
@@ -398,34 +392,10 @@ def parameters(place: Path, size: int) -> None:
 
 
 KINDS: tuple[Build, ...] = (
-    numbers,
-    run_times,
-    delays,
-    windows,
-    schedule,
-    load,
-    states,
-    labels,
-    known_forwards,
-    leaves,
-    apart,
-    assumptions,
-    ancestors,
-    no_times,
-    work,
-    formula,
-    pairs,
-    diagrams,
-    deletions,
-    lemmas,
-    hints,
-    layouts,
-    few_layouts,
-    rows,
-    messages,
-    waiting,
-    parameters,
-)
+    numbers, run_times, delays, windows, schedule, load, states, labels, known_forwards, leaves,
+    apart, assumptions, ancestors, no_times, work, formula, pairs, diagrams, deletions, lemmas,
+    hints, layouts, few_layouts, rows, messages, waiting, parameters,
+)  # fmt: skip
 
 
 def judged(place: Path) -> tuple[str, float, int, bool]:

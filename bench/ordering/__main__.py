@@ -1,6 +1,6 @@
 """Repeat the measurements of [H] §6 in simulation: figures 7 to 10, and the true gap of orders.
 
-    python bench/ordering [--quick] [-o bench/results/ordering]
+    python bench/ordering [-o bench/results/ordering]
 
 The partition of a worker is executed with the transfers of one parameter server on one channel; a
 step of several workers ends with the slowest. Times follow from layer shapes; every op varies by a
@@ -18,40 +18,33 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.ordering import figures, tables
+from bench.ordering import tables
 from bench.ordering.findings import findings
-from bench.ordering.measure import ERROR, NOISE, WORKERS, measure
+from bench.ordering.measure import ERROR, NOISE, RUNS, SECONDS, SEEDS, STEPS, WORKERS, measure
+from bench.store import RESULTS
 from optpart.files import ANY, write_text
 from optpart.ordering.replica import BANDWIDTH, SPEED
 
-FOLDER = Path(__file__).parent.parent / "results" / "ordering"
-
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        "ordering", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="few steps, and 1 s for the solver")
-    parser.add_argument("-o", "--output", type=Path, help="folder of the results")
-    options = parser.parse_args()
-    quick: bool = options.quick
-    folder: Path = options.output or (FOLDER / "quick" if quick else FOLDER)
+    parser = argparse.ArgumentParser("ordering", description="repeat the measurements of [H] §6")
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "ordering")
+    folder: Path = parser.parse_args().output
     folder.mkdir(parents=True, exist_ok=True)
-    runs, steps, seconds, seeds = (200, 20, 1.0, 3) if quick else (1000, 250, 30.0, 20)
     begin = time.perf_counter()
-    found = measure(runs, steps, seconds, seeds)
+    found = measure()
     packages = ", ".join(f"{name} {version(name)}" for name in ("optpart", "ortools", "numpy"))
     header = (
         f"{os.cpu_count()} cores, of which one is used; Python {platform.python_version()}, "
         f"{packages}.\n"
         f"Workers of {SPEED:,} operations and channels of {BANDWIDTH} bytes per microsecond; "
         "batches at which a worker\ncomputes as long as it receives. The time of an op varies by a "
-        f"factor whose logarithm has standard deviation\n{NOISE}; {runs} steps for figures 7 and "
-        f"8, {steps} of {WORKERS} workers for figures 9 and 10; with disorder, a transfer is "
+        f"factor whose logarithm has standard deviation\n{NOISE}; {RUNS} steps for figures 7 and "
+        f"8, {STEPS} of {WORKERS} workers for figures 9 and 10; with disorder, a transfer is "
         f"overtaken\nwith probability {ERROR:g}.\n"
     )
-    rows = findings(found)
-    write_text(folder / "findings.txt", f"{header}\n{tables.judged(rows)}", ANY)
+    judged = tables.judged(findings(found))
+    write_text(folder / "findings.txt", f"{header}\n{judged}", ANY)
     write_text(
         folder / "tables.txt",
         f"{header}\n"
@@ -61,13 +54,12 @@ def main() -> None:
         f"{tables.fit(found)}\n"
         f"Figures 9 and 10, {WORKERS} workers.\n\n"
         f"{tables.mechanisms(found)}\n"
-        f"The optimal order: without noise, in µs; CP-SAT with one thread and {seconds:g} s, "
-        f"training steps split at the\nloss; orders with {seeds} seeds.\n\n"
+        f"The optimal order: without noise, in µs; CP-SAT with one thread and {SECONDS:g} s, "
+        f"training steps split at the\nloss; orders with {SEEDS} seeds.\n\n"
         f"{tables.attainable(found)}",
         ANY,
     )
-    figures.draw_all(found, folder)
-    print(tables.judged(rows), end="")
+    print(judged, end="")
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 

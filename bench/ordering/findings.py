@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bench.ordering.cases import MODELS, PUBLISHED, REAL, Case, work
-from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORKERS, WORST, Measured, gap
+from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORST, Measured, gap
 from optpart.ordering.models.toy import LAYERS
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.tao import tao
@@ -19,12 +21,16 @@ HOLDS, PARTLY, NOT = "holds", "partly", "does not"
 
 
 class Finding(NamedTuple):
-    """One claim."""
+    """A claim: where it is in [H], what was published, what was measured, and the verdict."""
 
     where: str
     published: str
     measured: str
     verdict: str
+
+
+#: What was measured, and the verdict.
+Judgement = tuple[str, str]
 
 
 def verdict(holds: bool, partly: bool = False) -> str:
@@ -34,7 +40,13 @@ def verdict(holds: bool, partly: bool = False) -> str:
 
 
 def findings(found: Measured) -> list[Finding]:
-    return [judge(found) for judge in JUDGES]
+    """Judge all claims, each by the function of its name in ``findings.toml``."""
+    text = Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
+    judges: dict[str, Callable[[Measured], Judgement]] = globals()
+    return [
+        Finding(row["where"], row["published"], *judges[row["judge"]](found))
+        for row in tomllib.loads(text)["finding"]
+    ]
 
 
 def _forward(names: tuple[str, ...] = PUBLISHED) -> list[Case]:
@@ -48,55 +60,44 @@ def _training(names: tuple[str, ...] = PUBLISHED) -> list[Case]:
 _PUBLISHED_REAL = tuple(name for name in PUBLISHED if name in REAL)
 
 
-def fit(found: Measured) -> Finding:
+def fit(found: Measured) -> Judgement:
     both, alone = found.r_squared(NOISE, BASELINE, TAO), found.r_squared(NOISE, BASELINE)
-    return Finding(
-        "figure 7",
-        "E predicts the step time of Inception v2, forward: R² = 0.98",
+    return (
         f"{both:.3f} with and without TAO; {alone:.3f} over the random orders alone",
         verdict(min(both, alone) >= 0.97, both >= 0.9),
     )
 
 
-def variance(found: Measured) -> Finding:
+def variance(found: Measured) -> Judgement:
     spread = {
         m: (found.sample[NOISE, m].time.std(), found.sample[NOISE, m].efficiency.std())
         for m in (BASELINE, TAO)
     }
     ratios = [spread[BASELINE][i] / spread[TAO][i] for i in range(2)]
-    return Finding(
-        "figure 7",
-        "without order, step time and E vary much; with TAO, minimally",
+    return (
         f"standard deviations {ratios[0]:.0f} (step time) and {ratios[1]:.0f} (E) times as large",
         verdict(min(ratios) > 5, min(ratios) > 1),
     )
 
 
-def near_one(found: Measured) -> Finding:
+def near_one(found: Measured) -> Judgement:
     efficiency = found.sample[NOISE, TAO].efficiency
     share = float((efficiency > 0.99).mean())
-    return Finding(
-        "figure 7",
-        "most runs with TAO have E near 1",
-        f"E > 0.99 in {share:.0%} of the runs",
-        verdict(share > 0.5),
-    )
+    return (f"E > 0.99 in {share:.0%} of the runs", verdict(share > 0.5))
 
 
-def percentiles(found: Measured) -> Finding:
+def percentiles(found: Measured) -> Judgement:
     published = {BASELINE: 0.634, TIO: 0.998, TAO: 0.998}
     high, low = ({m: found.percentile(NOISE, m, q) for m in published} for q in (95, 5))
     off = [abs(high[m] - value) for m, value in published.items()]
     listed = (", ".join(f"{m} {v:.3f}" for m, v in values.items()) for values in (high, low))
-    return Finding(
-        "figure 8",
-        "95th percentile of the normalised step time: baseline 0.634, TIO 0.998, TAO 0.998",
+    return (
         "{}; the 5th percentiles are {}".format(*listed),
         verdict(max(off) < 0.05, max(off) < 0.2),
     )
 
 
-def marginally(found: Measured) -> Finding:
+def marginally(found: Measured) -> Judgement:
     worse = [
         found.step_time(case, TIO) / found.step_time(case, TAO) - 1
         for case in (*_forward(), *_training())
@@ -106,9 +107,7 @@ def marginally(found: Measured) -> Finding:
         for case, value in zip((*_forward(), *_training()), worse, strict=True)
         if abs(value) > 0.005
     ]
-    return Finding(
-        "figures 8, 9",
-        "TIO is only marginally worse than TAO",
+    return (
         f"step time {min(worse):+.1%} to {max(worse):+.1%}; more than 0.5%: "
         + (", ".join(named) or "none"),
         verdict(max(worse) < 0.01, float(np.median(worse)) < 0.01),
@@ -120,166 +119,142 @@ def _most(found: Measured, cases: list[Case]) -> tuple[str, float]:
     return case.model, found.speedup(case, TAO)
 
 
-def forward(found: Measured) -> Finding:
+def forward(found: Measured) -> Judgement:
     model, value = _most(found, _forward())
     listed = ", ".join(f"{c.model} {found.speedup(c, TAO):.0%}" for c in _forward())
-    return Finding(
-        "figure 9a",
-        "TAO speeds the forward pass up by up to 82%",
+    return (
         f"up to {value:.0%} ({model}): {listed}",
         verdict(0.72 <= value <= 0.92, 0.4 <= value <= 1.2),
     )
 
 
-def training(found: Measured) -> Finding:
+def training(found: Measured) -> Judgement:
     model, value = _most(found, _training())
     listed = ", ".join(f"{c.model} {found.speedup(c, TAO):.0%}" for c in _training())
-    return Finding(
-        "figure 9d",
-        "TAO speeds training up by up to 20%",
+    return (
         f"up to {value:.0%} ({model}): {listed}",
         verdict(0.15 <= value <= 0.25, 0.05 <= value <= 0.4),
     )
 
 
-def more_in_forward(found: Measured) -> Finding:
+def more_in_forward(found: Measured) -> Judgement:
     pairs = [
         (found.speedup(a, TAO), found.speedup(b, TAO))
         for a, b in zip(_forward(), _training(), strict=True)
         if a.model != "par-32"
     ]
-    return Finding(
-        "figures 9a, 9d",
-        "the forward pass gains more than training",
+    return (
         f"in {sum(a > b for a, b in pairs)} of {len(pairs)} models (all but par-32)",
         verdict(all(a > b for a, b in pairs), any(a > b for a, b in pairs)),
     )
 
 
-def near_best(found: Measured) -> Finding:
+def near_best(found: Measured) -> Judgement:
     def near(cases: list[Case]) -> list[float]:
         return [found.step_time(c, TAO) / found.step_time(c, BEST) - 1 for c in cases]
 
     ahead, both = near(_forward()), near(_training())
     close = sum(value < 0.05 for value in (*ahead, *both))
-    return Finding(
-        "figures 9a, 9d",
-        "TIO and TAO reach nearly the theoretical best in most cases",
+    return (
         f"TAO takes {min(ahead):.1%} to {max(ahead):.1%} longer forward, {min(both):.0%} to "
         f"{max(both):.0%} in training, where eq. 2 is out of reach (see the table)",
         verdict(close == len(ahead) + len(both), close >= len(ahead)),
     )
 
 
-def efficiency(found: Measured) -> Finding:
+def efficiency(found: Measured) -> Judgement:
     baseline = [found.efficiency(c, BASELINE) for c in _forward() if c.model != "par-32"]
     near = {m: found.efficiency(Case(m, False), TAO) for m in ("inception-v2", "vgg16")}
-    return Finding(
-        "figure 9b",
-        "E of the baseline is much worse; near-perfect with order for InceptionV2 and VGG16",
+    return (
         f"baseline {min(baseline):.2f} to {max(baseline):.2f} (without par-32); TAO "
         + ", ".join(f"{m} {value:.3f}" for m, value in near.items()),
         verdict(max(baseline) < 0.8 and min(near.values()) > 0.98, max(baseline) < 0.95),
     )
 
 
-def straggling(found: Measured) -> Finding:
+def straggling(found: Measured) -> Judgement:
     values = {c.name: found.straggler(c, BASELINE) for c in (*_forward(), *_training())}
     most = max(values, key=lambda name: values[name])
-    return Finding(
-        "figures 9c, 9f",
-        "the baseline waits more than 30% of the step for stragglers in some cases",
+    return (
         f"at most {values[most]:.0%} ({most})",
         verdict(values[most] > 0.3, values[most] > 0.15),
     )
 
 
-def less_straggling(found: Measured) -> Finding:
+def less_straggling(found: Measured) -> Judgement:
     ratio = {
         c.name: found.straggler(c, BASELINE) / found.straggler(c, TAO)
         for c in (*_forward(), *_training())
     }
     most = max(ratio, key=lambda name: ratio[name])
-    return Finding(
-        "abstract, figure 9",
-        "order reduces the straggler effect by up to 2.8×",
+    return (
         f"up to {ratio[most]:.1f}× ({most}); less noise than here makes it more",
         verdict(2.3 <= ratio[most] <= 3.3, ratio[most] > 1.5),
     )
 
 
-def alike(found: Measured) -> Finding:
+def alike(found: Measured) -> Judgement:
     apart = [
         max(values) - min(values)
         for c in _forward()
         for values in [[found.straggler(c, m) for m in (TIO, TAO, BEST, WORST)]]
     ]
-    return Finding(
-        "figure 9c",
-        "TIO, TAO, theoretical best and worst differ negligibly in straggler effect",
+    return (
         f"by at most {max(apart):.1%} of the step",
         verdict(max(apart) < 0.02, max(apart) < 0.05),
     )
 
 
-def toys(found: Measured) -> Finding:
+def toys(found: Measured) -> Judgement:
     values = {m: found.straggler(Case(m, False), BASELINE) for m in ("par-32", "seq-32")}
     real = min(found.straggler(c, BASELINE) for c in _forward(_PUBLISHED_REAL))
-    return Finding(
-        "figure 9c",
-        "the straggler effect of par-32 and seq-32 stays small without order",
+    return (
         ", ".join(f"{m} {value:.1%}" for m, value in values.items())
         + f"; least of the real models {real:.1%}",
         verdict(max(values.values()) < 0.05, min(values.values()) < 0.05),
     )
 
 
-def scaling(found: Measured) -> Finding:
+def scaling(found: Measured) -> Judgement:
     pairs = {
         c.name: (found.speedup_alone(c, TAO), found.speedup(c, TAO))
         for c in (*_forward(), *_training())
         if c.model != "par-32"
     }
     more = sum(b > a for a, b in pairs.values())
-    return Finding(
-        "figure 10",
-        f"TAO gains more with {WORKERS} workers than with 1",
+    return (
         f"in {more} of {len(pairs)} cases (all but par-32), by "
         f"{np.mean([b - a for a, b in pairs.values()]):.1%} of throughput on average",
         verdict(more == len(pairs), more > len(pairs) / 2),
     )
 
 
-def disorder(found: Measured) -> Finding:
+def disorder(found: Measured) -> Judgement:
     slower = {
         c.name: found.disordered[c].time.mean() / found.step_time(c, TAO) - 1
         for c in (*_forward(MODELS), *_training(MODELS))
     }
     most = max(slower, key=lambda name: slower[name])
     real = max(slower[c.name] for c in (*_forward(REAL), *_training(REAL)))
-    return Finding(
-        "§5.1",
-        "0.5% of the transfers go out of order, which matters in some cases",
+    return (
         f"steps take up to {slower[most]:.2%} longer ({most}), those of real models up to "
         f"{real:.3%}",
         verdict(real > 0.001, slower[most] > 0.001),
     )
 
 
-def par_orders(found: Measured) -> Finding:
+def par_orders(found: Measured) -> Judgement:
     case = Case("par-32", training=False)
     values = {result.makespan for result in found.orders[case, "random-order"]}
     best = found.attainable[case].makespan
-    return Finding(
-        "§6",
-        "all orders of par-32 are the best",
+    return (
         f"{len(values)} makespan in {len(found.orders[case, 'random-order'])} random orders, "
         + ("the optimum" if values == {best} else "not the optimum"),
         verdict(values == {best}),
     )
 
 
-def seq_orders(found: Measured) -> Finding:
+def seq_orders(found: Measured) -> Judgement:
     """Exchange any two transfers that follow one another in the best order."""
     case = Case("seq-32", training=False)
     tasks = work(case)
@@ -294,15 +269,13 @@ def seq_orders(found: Measured) -> Finding:
         value[a], value[b] = value[b], value[a]
         other = execute(tasks, priority._replace(value=value))
         worse += (other.start + tasks.duration).max() > (best.start + tasks.duration).max()
-    return Finding(
-        "§6",
-        "one order of seq-32 is the best",
+    return (
         f"each of the {LAYERS - 1} exchanges of neighbours makes it longer: {worse} do",
         verdict(worse == LAYERS - 1, worse > LAYERS / 2),
     )
 
 
-def near_optimal(found: Measured) -> Finding:
+def near_optimal(found: Measured) -> Judgement:
     """The claim that [H] could not check."""
     cases = (*_forward(MODELS), *_training(MODELS))
     proven = [case for case in cases if found.attainable[case].optimal]
@@ -319,15 +292,13 @@ def near_optimal(found: Measured) -> Finding:
             f"{over[at_worst][1]:.1%} ({at_worst})"
         )
     text.append("[H] leaves open in which order gradients are computed and sent")
-    return Finding(
-        "title, §1",
-        "the orders are near-optimal",
+    return (
         "; ".join(text),
         verdict(len(proven) == len(cases) and max(means) < 0.01, max(means) < 0.05),
     )
 
 
-def loose(found: Measured) -> Finding:
+def loose(found: Measured) -> Judgement:
     """Eq. 2 against proven optima."""
 
     def off(cases: list[Case]) -> list[float]:
@@ -335,9 +306,7 @@ def loose(found: Measured) -> Finding:
         return [float(each.looseness[1]) for each in known if each.optimal]
 
     ahead, both = off(_forward(MODELS)), off(_training(MODELS))
-    return Finding(
-        "§3.1",
-        "the bounds ignore dependencies, and hence may not be achievable",
+    return (
         f"the proven optimum lies {min(ahead):.2%} to {max(ahead):.2%} above eq. 2 forward, "
         f"{min(both):.0%} to {max(both):.0%} in training, where E* is about a half: the loss "
         "parts all transfers to the worker from all gradients",
@@ -345,7 +314,7 @@ def loose(found: Measured) -> Finding:
     )
 
 
-def comparator(found: Measured) -> Finding:
+def comparator(found: Measured) -> Judgement:
     """Run TAO with the comparator as it is printed."""
     gaps = []
     for case in _forward(_PUBLISHED_REAL):
@@ -356,16 +325,14 @@ def comparator(found: Measured) -> Finding:
             priority = tao(tasks, Partition(tasks.resource), rng, variant=variant)
             times.append((execute(tasks, priority).start + tasks.duration).max())
         gaps.append(times[1] / times[0] - 1)
-    return Finding(
-        "algorithm 2",
-        "the comparator chooses what eq. 5 derives",
+    return (
         f"as printed it tests the opposite: forward passes take {min(gaps):.0%} to "
         f"{max(gaps):.0%} longer; optpart follows eq. 5",
         verdict(max(gaps) <= 0),
     )
 
 
-def transitive(found: Measured) -> Finding:
+def transitive(found: Measured) -> Judgement:
     """Search the smallest whole-number properties for a cycle of the comparator."""
 
     def precedes(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -386,11 +353,4 @@ def transitive(found: Measured) -> Finding:
     shown = (
         "no cycle" if cycle is None else "A < B < C < A with (P, M, M⁺) = {}, {}, {}".format(*cycle)
     )
-    return Finding("§4.2", "the comparator is transitive", shown, verdict(cycle is None))
-
-
-JUDGES: tuple[Callable[[Measured], Finding], ...] = (
-    fit, variance, near_one, percentiles, marginally, forward, training, more_in_forward,
-    near_best, efficiency, straggling, less_straggling, alike, toys, scaling, disorder,
-    par_orders, seq_orders, near_optimal, loose, comparator, transitive,
-)  # fmt: skip
+    return (shown, verdict(cycle is None))

@@ -34,6 +34,10 @@ ERROR = 1 / 200
 
 WORKERS = 4
 
+#: Steps of the sample model and, of several workers, of every model; seconds of the solver for a
+#: model; seeds of every order without noise.
+RUNS, STEPS, SECONDS, SEEDS = 1000, 250, 30.0, 20
+
 #: The model of [H] figures 7 and 8.
 SAMPLE = Case("inception-v2", training=False)
 
@@ -102,37 +106,20 @@ class Measured:
 
 
 def mechanisms(case: Case) -> dict[str, Scheduler]:
-    return {
-        BASELINE: random_order,
-        TIO: offline(work(case), tio),
-        TAO: offline(work(case), tao),
-    }
+    return {BASELINE: random_order, TIO: offline(work(case), tio), TAO: offline(work(case), tao)}
 
 
-def measure(runs: int, steps: int, seconds: float, seeds: int) -> Measured:
-    """Measure everything.
-
-    Parameters
-    ----------
-    runs : int
-        Steps of the sample model.
-    steps : int
-        Steps of several workers, for every model.
-    seconds : float
-        For the solver, a model.
-    seeds : int
-        Runs of every order without noise.
-    """
+def measure() -> Measured:
     found = Measured()
     begin = time.perf_counter()
     for noise in LEVELS:
         for mechanism, scheduler in mechanisms(SAMPLE).items():
             found.sample[noise, mechanism] = simulate_steps(
-                work(SAMPLE), scheduler, steps=runs, noise=noise, seed=1
+                work(SAMPLE), scheduler, steps=RUNS, noise=noise, seed=1
             )
     say("figures 7 and 8", begin)
     for case in cases():
-        one = partial(simulate_steps, work(case), steps=steps, workers=WORKERS, noise=NOISE, seed=1)
+        one = partial(simulate_steps, work(case), steps=STEPS, workers=WORKERS, noise=NOISE, seed=1)
         for mechanism, scheduler in mechanisms(case).items():
             found.steps[case, mechanism] = one(scheduler)
         ideal = found.steps[case, BASELINE]
@@ -143,10 +130,10 @@ def measure(runs: int, steps: int, seconds: float, seeds: int) -> Measured:
     for case in cases():
         for name in ("tao", "tio", "random-order", "as-received", "pct"):
             found.orders[case, name] = [
-                order(instance(case), name, seed) for seed in range(1, seeds + 1)
+                order(instance(case), name, seed) for seed in range(1, SEEDS + 1)
             ]
         every = [result for (c, _), some in found.orders.items() if c == case for result in some]
-        result = best_order(every, Budget(seconds, 1), seed=1)
+        result = best_order(every, Budget(SECONDS, 1), seed=1)
         found.solved[case] = result
         found.attainable[case] = attainable(result)
         say(f"{case.name}: {result.status}", begin)

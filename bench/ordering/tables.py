@@ -7,19 +7,9 @@ from collections.abc import Callable, Sequence
 from bench.ordering.cases import Case, bounds, cases, instance
 from bench.ordering.findings import Finding
 from bench.ordering.measure import BASELINE, LEVELS, MECHANISMS, TAO, TIO, WORKERS, Measured, gap
+from bench.output import columns
 
 ORDERS = ("tao", "tio", "as-received", "pct", "random-order")
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out a table: the first column to the left, all others to the right."""
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    lines = []
-    for row in (header, *rows):
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
 
 
 def judged(rows: Sequence[Finding]) -> str:
@@ -45,7 +35,7 @@ def fit(found: Measured) -> str:
         ]
         for noise in LEVELS
     ]
-    return table(header, rows)
+    return columns(header, rows)
 
 
 def mechanisms(found: Measured) -> str:
@@ -61,7 +51,7 @@ def mechanisms(found: Measured) -> str:
             _by_case(MECHANISMS, lambda case, m: f"{found.straggler(case, m):.1%}"),
             "Gain of TAO with 1 worker and with several, and step time under TAO with transfers "
             "out of order over\nthat without:\n",
-            table(
+            columns(
                 ["model", "batch", "S", "1 worker", f"{WORKERS} workers", "disorder"],
                 [_scaled(found, case) for case in cases()],
             ),
@@ -70,7 +60,7 @@ def mechanisms(found: Measured) -> str:
 
 
 def _by_case(names: Sequence[str], cell: Callable[[Case, str], str]) -> str:
-    return table(
+    return columns(
         ["model", *names], [[case.name, *(cell(case, name) for name in names)] for case in cases()]
     )
 
@@ -99,11 +89,11 @@ def attainable(found: Measured) -> str:
     shares = {case: [_share(found, case, name) for name in ORDERS] for case in cases()}
     return "\n".join(
         (
-            table(header, [_row(found, case) for case in cases()]),
+            columns(header, [_row(found, case) for case in cases()]),
             "Gap to the best known order, mean and worst:\n",
             _by_case(ORDERS, lambda case, name: "{:.3%} {:.3%}".format(*gap(found, case, name))),
             "Mean E by that of the best known order, E/E*:\n",
-            table(["model", *ORDERS], [[case.name, *row] for case, row in shares.items()]),
+            columns(["model", *ORDERS], [[case.name, *row] for case, row in shares.items()]),
         )
     )
 

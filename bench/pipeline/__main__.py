@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+from bench.output import columns
 from bench.pipeline.published import (
     MOST_DOWNSETS,
     Network,
@@ -52,13 +53,7 @@ def main() -> None:
         for factor in factors:
             rows.append(_row(path, factor))
             print("  ".join(rows[-1]), file=sys.stderr, flush=True)
-    widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
-    lines = []
-    for row in (_HEAD, *rows):
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells))
-    text = "\n".join([*lines, "", *_NOTES, ""])
+    text = "\n".join([columns(_HEAD, rows), *_NOTES, ""])
     write_text(TABLE, text, ANY)
     print(text)
 

@@ -78,10 +78,8 @@ class Run:
         return float(1 - Fraction(self.bound) / Fraction(self.value))
 
 
-def parameters(
-    case: Case, instance: Instance, goal: str, method: str, seconds: float, workers: int
-) -> Values:
-    """Return the parameters of a run."""
+def parameters(case: Case, instance: Instance, goal: str, method: str) -> Values:
+    """Return the parameters of a run but for its budget."""
     return {
         "group": case.group,
         "instance": case.name,
@@ -91,8 +89,6 @@ def parameters(
         "devices": instance.devices,
         "goal": goal,
         "method": method,
-        "seconds": seconds,
-        "workers": workers,
     }
 
 
@@ -117,9 +113,8 @@ def outcome(instance: Instance, run: Values) -> Values:
     except OptpartError as error:
         result = Result(instance, run["method"], Status.UNKNOWN, reason=str(error), refused=True)
     document = to_dict(result)
-    names = "makespan", "lower_bound"
-    if result.objective == "bottleneck":
-        names = "bottleneck", "bottleneck_bound"
+    bottleneck = result.objective == "bottleneck"
+    names = ("bottleneck", "bottleneck_bound") if bottleneck else ("makespan", "lower_bound")
     return {
         "status": document["status"],
         "value": document[names[0]],

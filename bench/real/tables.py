@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv as csv_format
+import csv
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 
 from bench.real.instances import Case, articulations, base
@@ -36,12 +36,12 @@ class Together:
 
     @property
     def value(self) -> Fraction | None:
-        """The best."""
+        """The least value."""
         return min((Fraction(run.value) for run in self.rows if run.value), default=None)
 
     @property
     def bound(self) -> Fraction | None:
-        """The best."""
+        """The largest bound."""
         return max((Fraction(run.bound) for run in self.rows if run.bound), default=None)
 
     @property
@@ -107,49 +107,23 @@ def contradictions(runs: Iterable[Run]) -> list[str]:
     return [f"{name}, {goal}: {fault}" for (name, _, goal), fault in said if fault]
 
 
-def csv(runs: Iterable[Run]) -> str:
-    """Return all rows, with the gap of each and whether its value and bound are the best."""
-    text = io.StringIO()
-    names = [field.name for field in fields(Run)]
-    writer = csv_format.writer(text, lineterminator="\n")
-    writer.writerow([*names, "gap", "best value", "best bound"])
-    for each in together(runs):
-        for run in each.rows:
-            gap = "" if run.gap is None else f"{run.gap:.6f}"
-            best = (
-                run.value is not None and Fraction(run.value) == each.value,
-                run.bound is not None and Fraction(run.bound) == each.bound,
-            )
-            writer.writerow([*asdict(run).values(), gap, *("yes" if x else "" for x in best)])
-    return text.getvalue()
-
-
 def index(every: Iterable[Case]) -> str:
     """Return a row for every instance: its size, and how scarce its memory is."""
     text = io.StringIO()
-    writer = csv_format.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
         ("group", "instance", "vertices", "edges", "articulations", "devices", "communication",
          "memory", "needs", "just fits", "limits", "sha256")
     )  # fmt: skip
     for case in every:
         real, instance = base(case.group, case.base), case.instance()
+        limits = (f"{limit}" for limit in instance.cluster.memory if limit is not None)
         writer.writerow(
-            (
-                case.group,
-                case.name,
-                instance.vertices,
-                len(instance.graph.edge_source),
-                articulations(case.group, case.base),
-                instance.devices,
-                case.communication,
-                case.memory,
-                sum(needs(real)),
-                just_fits(real) / WHOLE,
-                " ".join(f"{limit}" for limit in instance.cluster.memory if limit is not None),
-                instance.sha256,
-            )
-        )
+            (case.group, case.name, instance.vertices, len(instance.graph.edge_source),
+             articulations(case.group, case.base), instance.devices, case.communication,
+             case.memory, sum(needs(real)), just_fits(real) / WHOLE, " ".join(limits),
+             instance.sha256)
+        )  # fmt: skip
     return text.getvalue()
 
 

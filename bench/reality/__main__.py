@@ -1,6 +1,6 @@
 """Predicted times against measured ones: models on this processor, and training on clusters.
 
-    python bench/reality --data ../shared [--only models] [--quick] [-o bench/results/reality]
+    python bench/reality --data ../shared [--only models] [-o bench/results/reality]
 
 First, ONNX Runtime runs the nine models of the onnx wheel here with one thread and with two, as two
 devices ``cpu-1`` and ``cpu-2``. The time of a model is predicted from the measured times of its own
@@ -11,16 +11,13 @@ Then the iteration times that Sailor and AMP measured on clusters are predicted 
 times, and the best plans for the same clusters are searched; this measures nothing here.
 
 Each measurement is kept in ``runs.jsonl``, so a stopped command continues where it was. The machine
-should be idle and have two cores. ``--only`` does no more than that part; ``--quick`` takes three
-models and fewer runs, and keeps its rows elsewhere.
+should be idle and have two cores. ``--only`` does no more than that part.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,20 +30,13 @@ from typing import Any
 
 import numpy as np
 
-from bench.reality import best, models, plans
+from bench.output import machine
+from bench.reality import amp, models, sailor
 from bench.reality.fits import LEVELS, fitted, measurements, predicted
+from bench.reality.layouts import Case, Plan, best
 from bench.reality.runtime import Parts, options, profile, session, whole
-from bench.reality.summary import (
-    Compared,
-    correlation,
-    groups,
-    in_order,
-    shared,
-    signed,
-    tau,
-)
-from bench.reality.training import seconds
-from bench.store import RESULTS, Row, Store, Values, package
+from bench.reality.summary import Compared, correlation, groups, in_order, shared, signed, tau
+from bench.store import RESULTS, Row, Store, Values
 from optpart.api import solve
 from optpart.costs.from_file import from_file
 from optpart.devices.named import NamedCluster
@@ -64,9 +54,8 @@ HAND_OVER = 20_000
 #: How long a plan is searched for, in seconds.
 SEARCH = 5.0
 RUNS = 15
-QUICK, QUICK_RUNS = ("inception_v2", "shufflenet", "squeezenet"), 5
-SOURCES = {"Sailor": plans.sailor, "AMP": plans.amp}
-CASES = {"Sailor": best.sailor, "AMP": best.amp}
+SOURCES = {"Sailor": sailor, "AMP": amp}
+PACKAGES = ("onnxruntime", "onnx", "numpy")
 #: Predictions that are off by more than this are listed.
 FAR_OFF = 0.15
 
@@ -74,12 +63,12 @@ FAR_OFF = 0.15
 # --- measuring -----------------------------------------------------------------------------------
 
 
-def measure(store: Store, name: str, runs: int) -> None:
+def measure(store: Store, name: str) -> None:
     """Measure a model on both devices, and a plan over both, as far as there are no rows."""
     asked: list[Values] = [
-        {"part": "model", "model": name, "device": device, "runs": runs} for device in DEVICES
+        {"part": "model", "model": name, "device": device, "runs": RUNS} for device in DEVICES
     ]
-    last: Values = {"part": "plan", "model": name, "runs": runs}
+    last: Values = {"part": "plan", "model": name, "runs": RUNS}
     if all(store.known(run) for run in (*asked, last)):
         return
     with tempfile.TemporaryDirectory() as scratch:
@@ -91,7 +80,7 @@ def measure(store: Store, name: str, runs: int) -> None:
             rows.append(store.run(run, partial(measured_model, path, run, folder)))
             said(rows[-1])
         times = {row.run["device"]: row.result["operations"] for row in rows}
-        said(store.run(last, partial(measured_plan, path, times, runs, folder)))
+        said(store.run(last, partial(measured_plan, path, times, folder)))
 
 
 def measured_model(path: Path, run: Values, folder: Path) -> Values:
@@ -102,12 +91,10 @@ def measured_model(path: Path, run: Values, folder: Path) -> Values:
     times = whole(partial(loaded.run, None, feeds), run["runs"])
     del loaded
     nodes = profile(path, threads, feeds, folder, run["runs"])
-    return timed(times) | {"operations": nodes, "machine": machine()}
+    return timed(times) | {"operations": nodes, "machine": machine(*PACKAGES)}
 
 
-def measured_plan(
-    path: Path, times: dict[str, dict[str, float]], runs: int, folder: Path
-) -> Values:
+def measured_plan(path: Path, times: dict[str, dict[str, float]], folder: Path) -> Values:
     """Plan a model over both devices by its measured times, cut it, and run the parts."""
     workload = with_times(read(path), times)
     devices = Cluster.of([Device(name) for name in DEVICES], latency=HAND_OVER)
@@ -123,11 +110,11 @@ def measured_plan(
         if not np.allclose(output, value, rtol=1e-3, atol=1e-5):
             raise AssertionError(f"{path}: the parts compute something else")
     where = list(plan.device.values())
-    return timed(whole(lambda: parts.run(feeds), runs)) | {
+    return timed(whole(lambda: parts.run(feeds), RUNS)) | {
         "parts": len(parts.parts),
         "operations": {device: where.count(device) for device in DEVICES},
         "predicted": sum(times[device][name] for name, device in plan.device.items()),
-        "machine": machine(),
+        "machine": machine(*PACKAGES),
     }
 
 
@@ -154,38 +141,23 @@ def said(row: Row) -> None:
     print(f"{parts}: {row.result['seconds']:.4g} s", file=sys.stderr, flush=True)
 
 
-@cache
-def machine() -> str:
-    """Describe processor, cores and packages."""
-    lines = (
-        Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
-    )
-    found = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    names = ", ".join(sorted(set(found))) or platform.processor() or platform.machine()
-    packages = ", ".join(f"{name} {package(name)}" for name in ("onnxruntime", "onnx", "numpy"))
-    return f"{names}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
-
-
 # --- predicting training -------------------------------------------------------------------------
 
 
-def predicted_plan(plan: plans.Plan) -> Values:
-    finite = math.isfinite(plan.measured)
+def predicted_plan(plan: Plan) -> Values:
     return {
-        "measured": plan.measured if finite else None,
-        "blocking": seconds(plan.iteration, blocking=True),
-        "overlapping": seconds(plan.iteration, blocking=False),
+        "measured": plan.measured if math.isfinite(plan.measured) else None,
+        "blocking": plan.seconds(blocking=True),
+        "overlapping": plan.seconds(blocking=False),
         "claimed": plan.claimed,
-        "variants": {
-            name: seconds(variant, blocking=True) for name, variant in plan.variants.items()
-        },
+        "variants": {f"{rate} Gbit/s": plan.seconds(rate, blocking=True) for rate in plan.rates},
         "traits": dict(plan.traits),
         "doubt": plan.doubt,
     }
 
 
-def best_plan(case: best.Case) -> Values:
-    found = best.best(case)
+def best_plan(case: Case) -> Values:
+    found = best(case)
     return {
         "predicted": found.seconds,
         "bound": found.bound,
@@ -198,19 +170,14 @@ def best_plan(case: best.Case) -> Values:
 
 def train(store: Store, data: Path) -> None:
     """Predict all plans, and search the best ones, as far as there are no rows."""
-    for source, read_cases in CASES.items():
+    for name, source in SOURCES.items():
         for blocking in (True, False):
-            for case in read_cases(data / "data", blocking=blocking):
-                asked = {
-                    "part": "best",
-                    "source": source,
-                    "cluster": case.name,
-                    "blocking": blocking,
-                }
-                store.run(asked, partial(best_plan, case))
-    for source, read_plans in SOURCES.items():
-        for plan in read_plans(data / "data"):
-            run = {"part": "training", "source": source, "plan": plan.name}
+            for case in source.cases(data / "data", blocking=blocking):
+                run = {"part": "best", "source": name, "cluster": case.name, "blocking": blocking}
+                store.run(run, partial(best_plan, case))
+    for name, source in SOURCES.items():
+        for plan in source.plans(data / "data"):
+            run = {"part": "training", "source": name, "plan": plan.name}
             store.run(run, partial(predicted_plan, plan))
 
 
@@ -218,33 +185,19 @@ def train(store: Store, data: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        "reality", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data", type=Path, required=True, help="folder with data/sailor, data/amp"
-    )
+    parser = argparse.ArgumentParser("reality", description="compare predicted with measured times")
+    parser.add_argument("--data", type=Path, required=True, help="with data/sailor and data/amp")
     parser.add_argument("--only", choices=("models", "training"), help="no more than that part")
-    parser.add_argument("--quick", action="store_true", help="three models, fewer runs")
-    parser.add_argument("-o", "--output", type=Path, help="folder of rows and table")
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "reality")
     given = parser.parse_args()
-    kept = Path(tempfile.gettempdir()) / "reality-quick" if given.quick else RESULTS / "reality"
-    output = given.output or kept
-    store = Store(output / "runs.jsonl")
-    names, runs = (QUICK, QUICK_RUNS) if given.quick else (models.NAMES, RUNS)
-    for name in names if given.only != "training" else ():
-        measure(store, name, runs)
+    store = Store(given.output / "runs.jsonl")
+    for name in models.NAMES if given.only != "training" else ():
+        measure(store, name)
     if given.only != "models":
         train(store, given.data)
-    rows = [row for row in store.rows() if row.run.get("runs", runs) == runs]
-    text = "\n".join(
-        [
-            *of_models(rows),
-            *of_plans(rows),
-            *of_training(rows),
-        ]
-    )
-    write_text(output / "table.txt", text + "\n", ANY)
+    rows = store.rows()
+    text = "\n".join([*of_models(rows), *of_plans(rows), *of_training(rows)])
+    write_text(given.output / "table.txt", text + "\n", ANY)
     print(text)
 
 

@@ -1,6 +1,6 @@
-"""Repeat the published findings: tables, figures, and which findings hold here.
+"""Repeat the published findings: tables, and which findings hold here.
 
-    python bench/reproduce [--quick] [--runs 10] [--only SETTING] [-o bench/results/reproduce]
+    python bench/reproduce [--runs 10] [--only SETTING] [-o bench/results/reproduce]
 
 Measures every partitioning strategy of the registry under every scheduling strategy on
 
@@ -9,9 +9,8 @@ Measures every partitioning strategy of the registry under every scheduling stra
 - ``seven``: graphs 2 and 3 and the TensorFlow graphs on 7 devices (figures 7.7 to 7.10),
 - ``bahnmueller``: the two networks of [B] on 1 to 8 equal devices (figures 5.3 to 5.25),
 
-bounds every instance (``gaps``), and writes the findings, tables and figures. Measurements are kept
-in ``runs.jsonl``: a stopped command continues where it was, and a strategy is measured again only
-after its code has changed.
+bounds every instance, and writes the findings, tables and a map of gaps. Measurements are kept in
+``runs.jsonl``: a stopped command continues where it was.
 """
 
 from __future__ import annotations
@@ -21,82 +20,62 @@ import os
 import platform
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 
-from bench.reproduce import (
-    bahnmueller,
-    figures,
-    findings,
-    laich_seven,
-    laich_synthetic,
-    laich_tensorflow,
-    mayer,
-    measure,
-    tables,
-)
+from bench.output import processor
+from bench.reproduce import bahnmueller, findings, laich, mayer, measure, tables
 from bench.reproduce.cases import CASES, chosen
 from bench.reproduce.data import Data
-from bench.reproduce.records import Run
-from bench.reproduce.rows import records
 from bench.store import RESULTS, Store
 from optpart.files import ANY, write_text
 from optpart.methods import registry
 
-FOLDER = RESULTS / "reproduce"
-SECTIONS = (laich_synthetic, laich_tensorflow, laich_seven, mayer, bahnmueller)
-SETTINGS = (*dict.fromkeys(case.setting for case in CASES), "gaps")
-
 
 def main() -> None:
-    options = arguments()
-    folder: Path = options.output or (FOLDER / "quick" if options.quick else FOLDER)
-    runs: int = options.runs or (2 if options.quick else 10)
-    folder.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser("reproduce", description="repeat the published findings")
+    parser.add_argument("--runs", type=int, default=10, help="runs of everything")
+    settings = dict.fromkeys(case.setting for case in CASES)
+    parser.add_argument("--only", choices=settings, help="measure no more than that")
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "reproduce")
+    options = parser.parse_args()
+    folder: Path = options.output
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
     store = Store(folder / "runs.jsonl")
     begin = time.perf_counter()
-    wanted = chosen(options.only, options.quick)
-    measure.run(wanted, runs, store, only_bounds=options.only == "gaps")
-    data = Data(records(store), chosen(None, options.quick), runs)
-    report(data, folder, time.perf_counter() - begin)
+    measure.run(chosen(options.only), options.runs, store)
+    data = Data(measure.records(store), CASES, options.runs)
+    top = "\n".join(heading(data, time.perf_counter() - begin))
+    rows = findings.judged(claims(), data)
+    write_text(folder / "findings.md", findings.as_markdown(rows, top), ANY)
+    write_text(folder / "gaps.txt", f"{top}\n\n{tables.gap_summary(data)}", ANY)
+    text = "\n".join(tables.makespan_text(data))
+    write_text(folder / "tables.txt", f"{top}\n\n{text}\n", ANY)
+    tables.gap_map(data, folder / "figures" / "gaps.png")
+    for number, row in enumerate(rows, 1):
+        print(f"{number:3} {row.verdict.value:12} {row.finding.title}: {row.measured}")
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "reproduce", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="small graphs, two runs")
-    parser.add_argument("--runs", type=int, help="runs of everything (10; 2 with --quick)")
-    parser.add_argument("--only", choices=SETTINGS, help="measure no more than that")
-    parser.add_argument("-o", "--output", type=Path, help="folder of the results")
-    return parser.parse_args()
-
-
-def report(data: Data, folder: Path, seconds: float) -> None:
-    """Write findings, tables and figures of all measurements."""
-    header = list(heading(data, seconds))
-    rows = findings.judged(chain.from_iterable(part.FINDINGS for part in SECTIONS), data)
-    write_text(folder / "findings.md", findings.as_markdown(rows, header), ANY)
-    write_text(folder / "findings.csv", findings.as_csv(rows), ANY)
-    write_text(folder / "makespan.csv", tables.makespans(data), ANY)
-    write_text(folder / "partition.csv", tables.partitions(data), ANY)
-    write_text(folder / "gaps.csv", tables.gaps(data), ANY)
-    write_text(folder / "references.csv", tables.references(data), ANY)
-    top = "\n".join(header) + "\n\n"
-    write_text(folder / "gaps.txt", top + tables.gap_summary(data), ANY)
-    write_text(folder / "tables.txt", top + "\n".join(tables.makespan_text(data)) + "\n", ANY)
-    figures.draw_all(data, folder / "figures")
-    for number, row in enumerate(rows, 1):
-        print(f"{number:3} {row.verdict.value:12} {row.finding.title}: {row.measured}")
+def claims() -> Iterator[findings.Finding]:
+    """Read the published findings, each with the function that judges it."""
+    text = Path(__file__).with_name("findings.toml").read_text(encoding="utf-8")
+    for row in tomllib.loads(text)["finding"]:
+        source, _, name = row.pop("judge").partition(".")
+        judge = getattr({"laich": laich, "mayer": mayer, "bahnmueller": bahnmueller}[source], name)
+        if source == "bahnmueller":
+            judge = bahnmueller.on_both(judge)
+        yield findings.Finding(judge=judge, **row)
 
 
 def heading(data: Data, seconds: float) -> Iterator[str]:
     """Say where the numbers come from."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("optpart", "numpy", "numba"))
-    yield f"{machine()}; Python {platform.python_version()}, {packages}."
+    strategies = f"{len(registry.PARTITIONERS)} partitioning strategies"
+    cores = f"{os.cpu_count()} cores, {processor()}, {strategies}"
+    yield f"{cores}; Python {platform.python_version()}, {packages}."
     yield (
         f"{data.runs} runs, seeds 1 to {data.runs}: graphs, costs and clusters are drawn anew in "
         "every run (the networks of [B] stay as they are), strategies draw with the run's seed. "
@@ -118,22 +97,9 @@ def heading(data: Data, seconds: float) -> Iterator[str]:
 
 
 def slow(data: Data) -> Iterator[str]:
-    runs = (run for run in data.every() if is_slow(run))
+    runs = (run for run in data.every() if run.run == 1 and run.seconds > measure.SLOW)
     for run in sorted(runs, key=lambda run: (run.partitioner, run.case)):
         yield f"{run.partitioner} on {run.case} ({run.seconds:.0f} s)"
-
-
-def is_slow(run: Run) -> bool:
-    return run.run == 1 and run.seconds > measure.SLOW
-
-
-def machine() -> str:
-    model = platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = information.read_text().splitlines()
-        model = next((ln.partition(": ")[2] for ln in lines if ln.startswith("model name")), model)
-    return f"{os.cpu_count()} cores, {model}, {len(registry.PARTITIONERS)} partitioning strategies"
 
 
 if __name__ == "__main__":

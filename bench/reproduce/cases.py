@@ -144,20 +144,6 @@ CASES = [
 ]
 
 
-def chosen(setting: str | None, quick: bool) -> list[Case]:
-    """Return the cases of a setting and its variants (of all, for ``gaps`` or ``None``)."""
-    return [
-        case
-        for case in CASES
-        if (not quick or _is_quick(case))
-        and setting in (None, "gaps", VARIANTS.get(case.setting, case.setting))
-    ]
-
-
-def _is_quick(case: Case) -> bool:
-    """Return whether a case is part of ``--quick``, which takes a few minutes."""
-    if case.fixed:
-        return case.devices in (1, 2, 8)
-    if case.setting in ("laich100", *VARIANTS):
-        return case.graph in ("thesis-3", "convolutional_network")
-    return True
+def chosen(setting: str | None) -> list[Case]:
+    """Return the cases of a setting and its variants, or all."""
+    return [c for c in CASES if setting in (None, VARIANTS.get(c.setting, c.setting))]

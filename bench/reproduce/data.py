@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.reproduce.cases import Case
-from bench.reproduce.records import Bound, Record, Run
+from bench.reproduce.measure import Bound, Record, Run
 from optpart.methods import registry
 
 Floats = NDArray[np.float64]

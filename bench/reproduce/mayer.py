@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
-from bench.reproduce import shared
+from bench.reproduce import findings
 from bench.reproduce.cases import MAYER, Case
-from bench.reproduce.criteria import (
+from bench.reproduce.data import Data
+from bench.reproduce.findings import (
+    HEFT,
+    SCHEDULERS,
+    Judgement,
     Verdict,
     all_of,
+    cases_of,
     falling,
     is_largest,
     is_least,
+    listed,
+    percent,
+    shown,
     within,
-)
-from bench.reproduce.data import Data
-from bench.reproduce.findings import Finding, Judgement, finding
-from bench.reproduce.shared import HEFT, MEAN, SCHEDULERS, cases_of, listed, percent, shown
-
-FINDINGS: list[Finding] = []
-found = partial(finding, FINDINGS)
+)  # fmt: skip
 
 HASH, BATCH, CP, MITE, DFS = MAYER
 NAMES = (HASH, HEFT, BATCH, CP, MITE, DFS)
@@ -31,12 +32,6 @@ def combinations(data: Data, case: Case) -> dict[str, float]:
     return {f"{n}+{r}": data.makespan(case, n, r) for n, r in product(NAMES, SCHEDULERS)}
 
 
-@found(
-    "CP+PCT is the best of all 18 combinations",
-    "[M] §5.2, fig. 3",
-    "the best throughout all tested networks",
-    f"Lowest on every TensorFlow graph; partly on some, or within 10% of the lowest on all. {MEAN}",
-)
 def cp_pct_best(data: Data) -> Judgement:
     flags, near, texts = [], [], []
     for case in cases_of(data, "tensorflow50"):
@@ -52,13 +47,6 @@ def cp_pct_best(data: Data) -> Judgement:
     return verdict, listed(texts)
 
 
-@found(
-    "Hash+FIFO is the worst of all 18 combinations",
-    "[M] §5.2, fig. 3",
-    "the worst throughout all tested networks",
-    f"Highest on every TensorFlow graph; partly on some, or hashing with another scheduler is on "
-    f"all. {MEAN}",
-)
 def hash_fifo_worst(data: Data) -> Judgement:
     flags, hashes, texts = [], [], []
     for case in cases_of(data, "tensorflow50"):
@@ -76,32 +64,19 @@ def hash_fifo_worst(data: Data) -> Judgement:
     return verdict, listed(texts)
 
 
-@found(
-    "CP+PCT is up to 4 times as fast as hash+FIFO",
-    "[M] abstract, §5.2, fig. 3",
-    "up to 4 times",
-    "The largest ratio over the TensorFlow graphs is 3 to 5; partly from 2.",
-)
 def four_times(data: Data) -> Judgement:
     cases = cases_of(data, "tensorflow50")
 
     def ratios(hashing: str, path: str) -> list[float]:
         return [data.makespan(c, hashing, "fifo") / data.makespan(c, path, "pct") for c in cases]
 
-    ours, theses = ratios(HASH, CP), ratios(shared.HASH, shared.CP)
+    ours, theses = ratios(HASH, CP), ratios(findings.HASH, findings.CP)
     return within(max(ours), (3, 5), (2, 1e9)), listed(
         f"{shown(c)}: {one:.2f} times (as in [L]: {other:.2f})"
         for c, one, other in zip(cases, ours, theses, strict=True)
     )
 
 
-@found(
-    "Hashing balances the load well",
-    "[M] §5.2",
-    "good load balancing",
-    "Its busiest device over an even share is among the three lowest of the six on every "
-    "TensorFlow graph; partly on some.",
-)
 def hash_balances(data: Data) -> Judgement:
     flags, texts = [], []
     for case in cases_of(data, "tensorflow50"):

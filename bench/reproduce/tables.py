@@ -1,28 +1,20 @@
-"""Tables as CSV and text."""
+"""Tables as text, and the map of gaps."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
 
+from bench.output import STYLE, save
 from bench.reproduce.cases import Case
 from bench.reproduce.data import Data, Pair
-from bench.reproduce.strategy import OWN
+from bench.reproduce.measure import OWN
 from optpart.methods import registry
-
-Cell = str | int | float
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """Write rows as CSV."""
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return target.getvalue()
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
@@ -39,59 +31,6 @@ def rounded(value: float) -> float:
 def schedulers(partitioner: str) -> list[str]:
     """Return the orders in which a strategy's placement is executed."""
     return [*registry.SCHEDULERS, *([OWN] if partitioner in registry.ORDERED else [])]
-
-
-# --- makespans and placements ---------------------------------------------------------------------
-
-MAKESPAN = (
-    "setting", "graph", "devices", "partitioner", "scheduler", "runs", "mean", "std", "min", "max",
-)  # fmt: skip
-PARTITION = (
-    "setting", "graph", "devices", "partitioner", "runs", "without placement", "traffic mean",
-    "traffic std", "seconds median", "seconds min", "seconds max", "devices used", "busiest device",
-)  # fmt: skip
-
-
-def makespans(data: Data) -> str:
-    """All makespans: mean and standard deviation over the runs."""
-    rows: list[tuple[Cell, ...]] = []
-    for case in data.cases:
-        for name in data.partitioners(case):
-            for rule in schedulers(name):
-                values = data.makespans(case, name, rule)
-                if len(values):
-                    ends = (rounded(float(values.min())), rounded(float(values.max())))
-                    rows.append(
-                        (
-                            case.setting, case.graph, case.devices, name, rule, len(values),
-                            *spread(values.tolist()), *ends,
-                        )
-                    )  # fmt: skip
-    return csv_text(MAKESPAN, rows)
-
-
-def partitions(data: Data) -> str:
-    """Traffic, time and load of all strategies."""
-    rows: list[tuple[Cell, ...]] = []
-    for case in data.cases:
-        for name in data.partitioners(case):
-            runs, times = data.found(case, name), data.times(case, name)
-            rows.append(
-                (
-                    case.setting, case.graph, case.devices, name, len(runs),
-                    len(data.all(case, name)) - len(runs),
-                    *spread(data.traffics(case, name).tolist()),
-                    *(rounded(float(f(times))) for f in (np.median, np.min, np.max)),
-                    rounded(float(np.mean([run.used for run in runs]))),
-                    rounded(data.imbalance(case, name)),
-                )
-            )  # fmt: skip
-    return csv_text(PARTITION, rows)
-
-
-# --- gaps -----------------------------------------------------------------------------------------
-
-GAPS = ("setting", "graph", "devices", "method", "runs", "over bound", "over best known")
 
 
 def gap_rows(data: Data) -> Iterator[tuple[Case, Pair, int, float | None, float]]:
@@ -117,20 +56,6 @@ def gap_rows(data: Data) -> Iterator[tuple[Case, Pair, int, float | None, float]
                         float(np.mean(over_bound)) if over_bound else None,
                         float(np.mean(over_best)),
                     )
-
-
-def gaps(data: Data) -> str:
-    """Gap of every pair on every case."""
-    return csv_text(
-        GAPS,
-        (
-            (
-                case.setting, case.graph, case.devices, pair_name(pair), runs,
-                "" if bound is None else rounded(bound), rounded(max(0.0, best)),
-            )
-            for case, pair, runs, bound, best in gap_rows(data)
-        ),
-    )  # fmt: skip
 
 
 def pair_name(pair: Pair) -> str:
@@ -181,26 +106,6 @@ def gap_summary(data: Data) -> str:
     return "\n".join(lines) + "\n"
 
 
-def references(data: Data) -> str:
-    """Bounds and best known makespans, and the gap between the two."""
-    rows: list[tuple[Cell, ...]] = []
-    for case in data.main:
-        for run in range(1, data.runs + 1):
-            bound = data.bound(case, run)
-            if bound is None or (case.fixed and run > 1):
-                continue
-            best = data.best_known(case, run)
-            rows.append(
-                (
-                    case.setting, case.graph, case.devices, run, rounded(bound.value),
-                    bound.method, rounded(best), rounded(max(0.0, best / bound.value - 1)),
-                )
-            )  # fmt: skip
-    return csv_text(
-        ("setting", "graph", "devices", "run", "bound", "bound by", "best known", "gap"), rows
-    )
-
-
 # --- text -----------------------------------------------------------------------------------------
 
 
@@ -243,3 +148,43 @@ def short(value: float, digits: int = 5) -> str:
     """Return a number with this many digits, without decimals if that is enough."""
     shown = f"{value:.{digits}g}"
     return f"{value:.0f}" if "e" in shown and value < 1e7 else shown
+
+
+# --- the map --------------------------------------------------------------------------------------
+
+
+def gap_map(data: Data, path: Path) -> None:
+    """Gap of every strategy under its best scheduler to the best known schedule, in classes."""
+    best: dict[str, dict[str, float]] = {}
+    for case, pair, _, _, over in gap_rows(data):
+        row = best.setdefault(pair.partitioner, {})
+        row[case.key] = min(row.get(case.key, np.inf), over)
+    cases = [case for case in data.main if data.partitioners(case)]
+    names = sorted(best, key=lambda n: np.mean(np.log1p([best[n].get(c.key, 10) for c in cases])))
+    table = np.array([[best[name].get(case.key, np.nan) for case in cases] for name in names])
+    limits = [0, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 1000]
+    colours = ListedColormap(mpl.colormaps["YlGnBu"](np.linspace(0.0, 1.0, len(limits) - 1)))
+    with mpl.rc_context(fname=STYLE):
+        size = 3 + 0.47 * len(cases), 1.6 + 0.25 * len(names)
+        figure = Figure(figsize=size, layout="constrained")
+        ax = figure.subplots()
+        ax.imshow(table, cmap=colours, norm=BoundaryNorm(limits, colours.N), aspect="auto")
+        for (y, x), value in np.ndenumerate(table):
+            text = "–" if np.isnan(value) else f"{100 * value:.0f}" if value < 99.5 else "≫"
+            ax.text(
+                x, y, text, ha="center", va="center", fontsize=7,
+                color="white" if value >= 1 else "black",
+            )  # fmt: skip
+        ax.set_xticks(
+            range(len(cases)), [short_key(case) for case in cases], rotation=60, ha="right"
+        )
+        ax.set_yticks(range(len(names)), names)
+        ax.tick_params(labelsize=8, length=0)
+        ax.grid(False)
+        what = "Makespan over the best known, in percent"
+        ax.set_title(f"{what}: best scheduler of each strategy, mean of runs")
+        save(figure, path)
+
+
+def short_key(case: Case) -> str:
+    return case.key.replace("thesis-", "graph ").replace("_network", "").replace("@", " @ ")

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import optpart as op
+from bench.output import down, markdown, up
 from bench.search.networks import NAMES
-from bench.search.rows import Part, down, gap, up
-from bench.store import MACHINE, Values
+from bench.store import MACHINE, Runs, Values
 from optpart.certify.certify import certify_bound
 from optpart.study.library import best_schedule
 
+NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")
+
 #: Networks of the library, whose best known schedules are taken.
-LIBRARY = tuple(
-    f"{name}-{devices}"
-    for name in ("convolutional_network", "recurrent_network", "dynamic_rnn")
-    for devices in (7, 50)
-)
+LIBRARY = tuple(f"{name}-{devices}" for name, devices in product(NETWORKS, (7, 50)))
 SEARCH, BOUNDS, PROOF = 60.0, 30.0, 120.0
 
 
-def run(shared: Path, folder: Path) -> str:
-    """Run what is missing and return the table."""
-    store = Part(folder, "certified")
+def runs(instances: Path) -> Iterator[Runs]:
     for name in (*NAMES, *LIBRARY):
-        file = str(shared / "instances" / f"{name}.json") if name in NAMES else name
-        store.run({"instance": name}, lambda: _row(file))  # noqa: B023
-    return "\n".join(_table(store.rows))
+        file = str(instances / f"{name}.json") if name in NAMES else name
+        yield {"instance": name}, partial(measured, file)
 
 
-def _row(file: str) -> Values:
+def measured(file: str) -> Values:
     instance = op.load(file)
     if file in LIBRARY:
         schedule = best_schedule(instance)
@@ -58,17 +55,18 @@ def _row(file: str) -> Values:
     }
 
 
-def _table(rows: list[Values]) -> Iterator[str]:
-    yield (
-        f"Makespans of the library or, with drawn costs, after {SEARCH:.0f} s of search; bounds "
-        f"after {BOUNDS:.0f} s; {PROOF:.0f} s for a proof; times in seconds. {MACHINE}.\n"
-    )
-    yield "| instance | makespan | bound | certified | gap | tier | proof | check | KiB |"
-    yield "|---" * 9 + "|"
-    for row in rows:
-        makespan, certified = float(row["makespan"]), float(row["certified"])
-        yield (
-            f"| `{row['instance']}` | {up(makespan)} | {down(row['bound'])} | {down(certified)} | "
-            f"{gap(makespan, certified):.1%} | {row['tier']} | {row['proof']} | {row['check']} | "
-            f"{row['bytes'] / 1024:.0f} |"
+def table(rows: list[Values]) -> str:
+    head = ("instance", "makespan", "bound", "certified", "gap", "tier", "proof", "check", "KiB")
+    lines = (
+        (
+            f"`{row['instance']}`", up(row["makespan"]), down(row["bound"]),
+            down(row["certified"]), f"{row['makespan'] / row['certified'] - 1:.1%}", row["tier"],
+            row["proof"], row["check"], f"{row['bytes'] / 1024:.0f}",
         )
+        for row in rows
+    )  # fmt: skip
+    return (
+        f"Makespans of the library or, with drawn costs, after {SEARCH:.0f} s of search; bounds "
+        f"after {BOUNDS:.0f} s; {PROOF:.0f} s for a proof; times in seconds. {MACHINE}.\n\n"
+        f"{markdown(head, lines)}"
+    )

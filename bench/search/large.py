@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 
-from bench.search.rows import Part, down, up
-from bench.store import MACHINE, Values
+from bench.output import down, markdown, up
+from bench.store import MACHINE, Runs, Values
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
 from optpart.methods.search import search
@@ -23,13 +25,9 @@ MOMENTS = (20, 45, 90)
 SHAPES = {"narrow": (40, (20, 80)), "wide": (100, (50, 200))}
 
 
-def run(shared: Path, folder: Path) -> str:
-    """Run what is missing and return the table."""
-    store = Part(folder, "large")
-    for vertices in SIZES:
-        for shape in SHAPES:
-            store.run({"vertices": vertices, "shape": shape}, lambda: _row(vertices, shape))  # noqa: B023
-    return "\n".join(_table(store.rows))
+def runs(_: Path) -> Iterator[Runs]:
+    for vertices, shape in product(SIZES, SHAPES):
+        yield {"vertices": vertices, "shape": shape}, partial(measured, vertices, shape)
 
 
 def _instance(vertices: int, shape: str) -> Instance:
@@ -47,39 +45,36 @@ def _instance(vertices: int, shape: str) -> Instance:
     return Instance(graph, drawn_cluster(1, DEVICES))
 
 
-def _row(vertices: int, shape: str) -> Values:
-    instance = _instance(vertices, shape)
+def measured(vertices: int, shape: str) -> Values:
     steps: list[Progress] = []
-    result = search(instance, budget=Budget(SECONDS, 2), watch=steps.append)
+    result = search(_instance(vertices, shape), budget=Budget(SECONDS, 2), watch=steps.append)
     assert result.makespan is not None
+    speeds = [getattr(step, "moves_per_second", 0.0) for step in steps]
     # The heuristics come first; the bound is the first thing after them.
-    speed = max(getattr(step, "moves_per_second", 0.0) for step in steps)
-    first = max((s for s in steps if getattr(s, "moves_per_second", 0.0) == 0.0),
-                key=lambda s: s.seconds)  # fmt: skip
-    row: Values = {"start": float(first.objective or 0), "bound": float(result.lower_bound or 0)}
+    heuristics = [step for step, speed in zip(steps, speeds, strict=True) if speed == 0.0]
+    start = float(max(heuristics, key=lambda step: step.seconds).objective or 0)
+    row: Values = {"start": start, "bound": float(result.lower_bound or 0)}
     for moment in MOMENTS:
         known = [s.objective for s in steps if s.seconds <= moment and s.objective is not None]
-        row[f"after {moment}"] = float(min(known)) if known else float(first.objective or 0)
+        row[f"after {moment}"] = float(min(known)) if known else start
     row[f"after {MOMENTS[-1]}"] = float(result.makespan)
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return row | {"moves_per_second": round(speed), "GiB": round((own + children) / 2**20, 2)}
+    who = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    memory = sum(resource.getrusage(each).ru_maxrss for each in who)
+    return row | {"moves_per_second": round(max(speeds)), "GiB": round(memory / 2**20, 2)}
 
 
-def _table(rows: list[Values]) -> Iterator[str]:
-    yield (
-        "Makespan of the best heuristic and of the search after so many seconds; two cores. "
-        f"Memory is that of both processes at their largest, of the sizes so far. {MACHINE}.\n"
-    )
+def table(rows: list[Values]) -> str:
     after = [f"after {moment}" for moment in MOMENTS]
-    heads = ["vertices", "shape", "best heuristic", *after, "bound", "moves/s", "GiB"]
-    yield "| " + " | ".join(heads) + " |"
-    yield "|---" * len(heads) + "|"
-    for row in rows:
-        values = [up(float(row[name])) for name in ("start", *after)]
-        values.append(down(float(row["bound"])))
-        yield (
-            f"| {int(row['vertices']):,} | {row['shape']} | "
-            + " | ".join(values)
-            + f" | {int(row['moves_per_second']):,} | {row['GiB']} |"
+    head = ("vertices", "shape", "best heuristic", *after, "bound", "moves/s", "GiB")
+    lines = [
+        (
+            f"{row['vertices']:,}", row["shape"], *(up(row[name]) for name in ("start", *after)),
+            down(row["bound"]), f"{row['moves_per_second']:,}", row["GiB"],
         )
+        for row in rows
+    ]  # fmt: skip
+    return (
+        "Makespan of the best heuristic and of the search after so many seconds; two cores. "
+        f"Memory is that of both processes at their largest, of the sizes so far. {MACHINE}.\n\n"
+        f"{markdown(head, lines)}"
+    )

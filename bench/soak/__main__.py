@@ -34,8 +34,7 @@ from types import FrameType
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from bench.soak.parts import PARTS, Part
-from bench.soak.runs import Kept, blocks_of, run
+from bench.soak.runs import PARTS, Kept, Part, blocks_of, run
 from optpart.files import ANY, write_text
 
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bench.soak.damage import other_value
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from optpart.certify import check
 from optpart.certify.certify import UncertifiedError, certify, certify_bound
 from optpart.certify.check import RejectedError

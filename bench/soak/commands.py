@@ -8,11 +8,9 @@ missing or folders. They run in this process.
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import random
 import shutil
-import sys
 import warnings
 from functools import cache
 from pathlib import Path
@@ -21,9 +19,10 @@ from typing import Any
 import typer
 from typer.main import get_command
 
+from bench import commandline
 from bench.soak.damage import damaged
-from bench.soak.parts import FailedError
-from optpart.cli import app, main
+from bench.soak.runs import FailedError
+from optpart.cli import app
 from optpart.methods import registry
 
 _SAMPLES = Path(__file__).parent / "samples"
@@ -91,7 +90,9 @@ def case(number: int, folder: Path) -> str:
     """Run a command line in this folder."""
     draw = random.Random(number)
     words = _line(draw, folder, number)
-    code, out, err = _run(words, folder)
+    with contextlib.chdir(folder), warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, out, err = commandline.run(*words)
     told = f"{' '.join(map(repr, words))[:200]} ends with {code}"
     lines = err.splitlines()
     if code not in _CODES:
@@ -110,27 +111,6 @@ def case(number: int, folder: Path) -> str:
         except ValueError:
             raise FailedError(f"{told}: what it prints is not JSON: {out[:100]!r}") from None
     return "refused" if code == 2 else "accepted"
-
-
-def _run(words: list[str], folder: Path) -> tuple[object, str, str]:
-    """Run the program in this process; return its code and what it prints."""
-    out, err = io.StringIO(), io.StringIO()
-    before, sys.argv = sys.argv, ["optpart", *words]
-    code: object = None
-    try:
-        with (
-            contextlib.chdir(folder),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(err),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("always")
-            main()
-    except SystemExit as end:
-        code = 0 if end.code is None else end.code
-    finally:
-        sys.argv = before
-    return code, out.getvalue(), err.getvalue()
 
 
 @cache

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from bench.soak.damage import damaged
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from optpart.api import sweep
 from optpart.costs import calibration, efficiency
 from optpart.costs.from_csv import from_csv

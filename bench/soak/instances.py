@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from bench.agreement import SIZES, Case, Outcome
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from bench.soak.schedules import MODELS, Judged
 from optpart.bounds.best import BOUNDS
 from optpart.errors import InputError

@@ -21,7 +21,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from optpart.certify import check
 from optpart.certify.check import RejectedError
 from optpart.errors import OptpartError

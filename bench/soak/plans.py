@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import optpart as op
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from optpart.errors import UnsupportedError
 from optpart.pipeline.plan import PipelinePlan
 from optpart.pipeline.plan_file import check_plan, write_plan

@@ -10,7 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from bench.soak.parts import FailedError
+from bench.soak.runs import FailedError
 from optpart.errors import InputError
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance

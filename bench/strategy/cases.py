@@ -68,9 +68,7 @@ def straggling(model: str, straggler: bool) -> StrategyProblem:
     kinds = ("v100-16gb",) * 3 + ("gtx-1080ti" if straggler else "v100-16gb",)
     fast, slow = base.cluster.memory_bandwidth[0], base.cluster.memory_bandwidth[-1]
     cluster = replace(
-        base.cluster,
-        kinds=kinds,
-        memory_bandwidth=(fast, fast, fast, slow if straggler else fast),
+        base.cluster, kinds=kinds, memory_bandwidth=(fast, fast, fast, slow if straggler else fast)
     )
     return replace(base, cluster=cluster, options=Options(memory="none"))
 

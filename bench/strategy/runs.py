@@ -135,11 +135,7 @@ def gain(run: Values) -> Values:
     speed = speeds(question)
     times = [
         uniform(question, counts)
-        for counts in (
-            even(question),
-            proportional(question),
-            (2, 2, 1, 1),
-        )
+        for counts in (even(question), proportional(question), (2, 2, 1, 1))
     ]
     return {
         "ratio": str(max(speed) / min(speed)),

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from statistics import mean, median
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from bench.output import BLUE, GREEN, RED, STYLE, save
 from bench.store import Row
 from bench.strategy.cases import CLUSTERS, EXACT, GROUPS, SWEPT, batch_of, devices
-from bench.strategy.figure import speedups
 from bench.strategy.runs import BASELINES, METHODS, OURS, PEERS, SPLIT_ON, digest, time_of
 
 _HEADS = {"policy-gradient": "policy", "round-robin": "r.-robin"}
 _WIDE = 10
+_LOOKS = ((BLUE, "o"), (RED, "s"), (GREEN, "^"))
+_TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 20, 30, 50)
 
 #: Times of a case by method, in nanoseconds.
 Times = dict[str, Fraction]
@@ -34,30 +40,6 @@ def report(
     parts.append("\n".join(of_bandwidth(rows, models, gbits, seconds)))
     parts.append("\n".join(claims(rows, models, clusters, seconds)))
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def csv(rows: Sequence[Row]) -> str:
-    """Return every row of a method or bound as a line; times in milliseconds."""
-    lines = ["part,model,cluster,variant,method,ms,moves,seconds,reason"]
-    for row in rows:
-        run, result = row.run, row.result
-        variant = run.get("gbit", "straggler" if run.get("straggler") else "")
-        start = f"{run['part']},{run['model']},{run['cluster']},{variant}"
-        if run["part"] == "loss":
-            for key in ("order", "servers"):
-                lost = _ms(time_of(row, key))
-                lines.append(f'{start},{run["method"]} loses by {key},{lost},,,"{result["by"]}"')
-        elif "method" in run:
-            reason = result["reason"].replace('"', "'")
-            lines.append(
-                f"{start},{run['method']},{_ms(time_of(row))},{result['moves']},"
-                f'{result["seconds"]},"{reason}"'
-            )
-        for key in ("shares", "actions", "bound", "ns"):
-            if "method" not in run and key in result:
-                name = {"ns": "optimum", "bound": "bound of the optimum"}.get(key, f"bound {key}")
-                lines.append(f"{start},{name},{_ms(time_of(row, key))},,,")
-    return "\n".join(lines) + "\n"
 
 
 def times(rows: Sequence[Row], model: str, cluster: str, seconds: float) -> Times:
@@ -103,8 +85,8 @@ def of_cluster(
     for model in models:
         found = times(rows, model, cluster, seconds)
         shares, actions = bounds(rows, model, cluster, seconds)
-        cells = [_ms(found.get(name)) or "–" for name in METHODS]
-        cells += [_ms(shares, down=True) or "–", _ms(actions, down=True) or "–"]
+        cells = [milliseconds(found.get(name)) or "–" for name in METHODS]
+        cells += [milliseconds(shares, down=True) or "–", milliseconds(actions, down=True) or "–"]
         cells += [_percent(gap(found, shares, actions)), _times(speedup(found))]
         batch = batch_of(model, len(devices(cluster)))
         yield f"{model:14}{batch:>6}" + "".join(f"{cell:>{_WIDE}}" for cell in cells)
@@ -169,7 +151,9 @@ def of_loss(rows: Sequence[Row], models: Sequence[str], seconds: float) -> Itera
             assert servers is not None
             parts = order, servers, time - order - servers - bound
             shares = "".join(f"{float(part / time):>9.1%}" for part in parts)
-            lines.append(f"{model:14}{run['method']:10}{_ms(time):>10}{shares}  {row.result['by']}")
+            lines.append(
+                f"{model:14}{run['method']:10}{milliseconds(time):>10}{shares}  {row.result['by']}"
+            )
     if lines:
         yield (
             f"What is lost on {SPLIT_ON} against the bound, as parts of the time by rank: by rank "
@@ -201,8 +185,9 @@ def of_exact(rows: Sequence[Row], models: Sequence[str]) -> Iterator[str]:
         )
         for row in chosen:
             best, bound = time_of(row), time_of(row, "bound")
+            shown = (milliseconds(best) or "–", milliseconds(bound, down=True) or "–")
             yield (
-                f"{row.run['model']:14}{_ms(best) or '–':>10}{_ms(bound, down=True) or '–':>10}  "
+                f"{row.run['model']:14}{shown[0]:>10}{shown[1]:>10}  "
                 f"{row.result['status']} after {row.result['seconds']:.1f} s"
             )
 
@@ -329,10 +314,59 @@ def _verdict(found: int, of: int) -> str:
     return "partly holds" if found else "does not hold"
 
 
+# --- speed-up against the bandwidth between servers ---------------------------------------------
+
+
+def speedups(
+    rows: Sequence[Row], model: str, gbits: Sequence[float], seconds: float
+) -> list[tuple[float, float]]:
+    """Return bandwidths with the speed-up over the best baseline, as far as both are feasible."""
+    found = []
+    for gbit in gbits:
+        here = {
+            row.run["method"]: time
+            for row in rows
+            if row.run["part"] == "bandwidth"
+            and (row.run["model"], row.run["gbit"]) == (model, gbit)
+            and row.run["seconds"] in (0.0, seconds)
+            and (time := time_of(row)) is not None
+        }
+        known = [here[name] for name in BASELINES if name in here]
+        if known and OURS in here:
+            found.append((gbit, float(min(known) / here[OURS])))
+    return found
+
+
+def draw(
+    rows: Sequence[Row], models: Sequence[str], gbits: Sequence[float], seconds: float, path: Path
+) -> None:
+    """Draw one line per model."""
+    with mpl.rc_context(fname=STYLE):
+        figure = Figure(figsize=(6, 3.6), layout="constrained")
+        axes = figure.subplots()
+        for model, (colour, marker) in zip(models, _LOOKS, strict=False):
+            points = speedups(rows, model, gbits, seconds)
+            x, y = [gbit for gbit, _ in points], [gain for _, gain in points]
+            axes.plot(x, y, marker + "-", color=colour, markersize=4, label=model)
+        axes.axhline(1, color="#222222", linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_xticks(gbits, [f"{gbit:g}" for gbit in gbits])
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in _TICKS if low <= tick <= high]
+        axes.set_yticks(ticks, [f"{tick:g}×" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_xlabel("Gbit/s between servers")
+        axes.set_ylabel("best baseline / search")
+        axes.set_title(f"Eight GPUs in four servers; search {seconds:g} s")
+        axes.legend()
+        save(figure, path)
+
+
 # --- cells ---------------------------------------------------------------------------------------
 
 
-def _ms(time: Fraction | None, *, down: bool = False) -> str:
+def milliseconds(time: Fraction | None, *, down: bool = False) -> str:
     """Write nanoseconds as milliseconds; makespans rounded up, bounds down."""
     if time is None:
         return ""
@@ -351,23 +385,13 @@ def _times(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}×"
 
 
-_NOTES = (
-    "TRAINING "
-    "STRATEGIES\n"
-    "Each model is cut into {groups} groups along its forward pass, which "
-    "get one decision each; times are those of the\n"
-    "compiled strategy in [G]'s order, accepted by the verifier. Devices "
-    "and rooflines are by datasheet, so no time\n"
-    "claims to be measured. Samples: in proportion to the number of "
-    "devices. –: out of memory, or fewer samples than\n"
-    "replicas. ev, cp: even or proportional replicas, ps, ar: parameter "
-    "server or AllReduce ([G]); policy (rewards of\n"
-    "[G], one softmax a group), flexflow, alpa, pipedream: other systems "
-    "on the same costs; search: ours. {seconds:g} s for\n"
-    "policy, flexflow, alpa and search. Lower bounds: any: for all shares "
-    "of the batch on all devices, whatever the\n"
-    "groups; actions: for all strategies of [G]'s M + 4 actions and the "
-    "actions that search chose, in any order. gap:\n"
-    "of search to the larger one. speed-up: best of the four baselines / "
-    "search."
-)
+_NOTES = """\
+TRAINING STRATEGIES
+Each model is cut into {groups} groups along its forward pass, which get one decision each; times are those of the
+compiled strategy in [G]'s order, accepted by the verifier. Devices and rooflines are by datasheet, so no time
+claims to be measured. Samples: in proportion to the number of devices. –: out of memory, or fewer samples than
+replicas. ev, cp: even or proportional replicas, ps, ar: parameter server or AllReduce ([G]); policy (rewards of
+[G], one softmax a group), flexflow, alpa, pipedream: other systems on the same costs; search: ours. {seconds:g} s for
+policy, flexflow, alpa and search. Lower bounds: any: for all shares of the batch on all devices, whatever the
+groups; actions: for all strategies of [G]'s M + 4 actions and the actions that search chose, in any order. gap:
+of search to the larger one. speed-up: best of the four baselines / search."""  # noqa: E501

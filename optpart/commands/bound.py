@@ -16,6 +16,7 @@ from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
     from optpart.bounds.best import LowerBound
+    from optpart.report.console import PlainConsole
 
 
 def bound(
@@ -51,7 +52,6 @@ def bound(
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
-    from optpart.report.bound_table import print_bounds
     from optpart.report.console import plain_console
     from optpart.report.progress import ProgressLine
     from optpart.report.text import claimed, infeasible, seconds
@@ -147,3 +147,18 @@ def bound(
         why = infeasible(excluded(instance, "bounds"))
         (note if json else say)(f"{instance.name}: {why}")
         raise typer.Exit(3)
+
+
+def print_bounds(console: PlainConsole, found: list[LowerBound], best: LowerBound) -> None:
+    """Print a row per bound, and which is the largest."""
+    from optpart.report.console import plain_table
+    from optpart.report.text import seconds
+    from optpart.rounding import number
+
+    table = plain_table("bound", "value", "time")
+    for each in found:
+        value = "infeasible" if each.value is None else number(each.value, up=False)
+        table.add_row(each.name, value, seconds(each.seconds))
+    console.show(table)
+    if best.value is not None:
+        console.tell(f"best: {number(best.value, up=False)}, by {best.name}")

@@ -30,9 +30,12 @@ from optpart.limits import MOST_WORKERS
 from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from optpart.report.progress import ProgressLine
     from optpart.search.checkpoint import StateFile
     from optpart.solution.result import Result
+    from optpart.study.sensitivity import Sensitivity
 
 
 class Objectives(StrEnum):
@@ -133,10 +136,10 @@ def solve(
 
     from optpart.files import written_first
     from optpart.formats import result as result_format
+    from optpart.formats.json import pretty
     from optpart.methods import registry
     from optpart.methods.solve import ask
     from optpart.report.progress import ProgressLine
-    from optpart.report.sensitivity import dumps_with, say_sensitivity
     from optpart.study.sensitivity import sensitivity as study
     from optpart.study.sensitivity import share
 
@@ -200,14 +203,16 @@ def solve(
     ):
         asked = None if result.schedule is None else sensitivity
         if json and asked is not None:
-            put(dumps_with(result, study(result, asked, seed=seed)))
+            found = study(result, asked, seed=seed)
+            document = {"result": result_format.to_dict(result), "sensitivity": found.to_dict()}
+            put(pretty(document))
         elif json:
             put(result_format.dumps(result))
         else:
             say_result(result)
             say_schedule(result)
             if asked is not None:
-                say_sensitivity(study(result, asked, seed=seed))
+                _say_sensitivity(study(result, asked, seed=seed))
     if state is not None and state.fault is not None:
         raise state.fault
     leave(result)
@@ -248,6 +253,30 @@ def _say_audit(other: Result) -> None:
         f"{makespan}, lower bound {bound}, "
         f"{seconds(other.seconds)})"
     )
+
+
+def _say_sensitivity(found: Sensitivity) -> None:
+    """Print in a few lines how far from optimal the plan can be."""
+    from optpart.rounding import number, percent
+
+    def above(value: Fraction | None) -> str:
+        return "an unknown share" if value is None else percent(value)
+
+    error = number(100 * found.error, up=True)
+    say(f"if every run time and transfer time is off by up to {error}%:")
+    if found.draws:
+        longest = max(draw.makespan for draw in found.draws)
+        say(
+            f"  in {len(found.draws):,} draws (seed {found.seed}), the plan is at most "
+            f"{above(found.median)} above the best in the median and {above(found.worst)} in "
+            f"the worst; its makespan reaches {number(longest, up=True)}"
+        )
+    if found.overfull:
+        say(f"  in {found.overfull:,} draws its order exceeds a limit of memory")
+    if found.guarantee is None:
+        say(f"  nothing is proven for all such costs: {found.unproven}")
+    else:
+        say(f"  proven for all such costs: at most {above(found.guarantee)} above the best")
 
 
 def _state_file(path: Path, line: ProgressLine) -> StateFile:

@@ -130,11 +130,7 @@ def _result(result: Result) -> dict[str, Any]:
 
 
 def _split(split: Split) -> dict[str, Any]:
-    lost = {
-        "placement": split.by_placement,
-        "order": split.by_order,
-        "in_all": split.in_all,
-    }
+    lost = {"placement": split.by_placement, "order": split.by_order, "in_all": split.in_all}
     return {
         "pair": split.pair.method,
         "seed": split.pair.seed,

@@ -1,7 +1,7 @@
 """Objects in notebooks: HTML, pictures and data frames.
 
 Everything here is reached through :mod:`optpart.showing`. Names are escaped, and pictures are drawn
-for schedules of moderate size only, since a cell must not wait.
+for schedules of moderate size only, since a cell must not wait. Pandas is optional.
 """
 
 from __future__ import annotations
@@ -9,18 +9,16 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
+from typing import TYPE_CHECKING, Any
 
 from optpart.certify.certify import Refutation
+from optpart.errors import InputError
 from optpart.escaping import brief
 from optpart.languages import to_html
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
-from optpart.report.comparison_plot import plot_comparisons
-from optpart.report.frames import frame_of_comparison, frame_of_instance, frame_of_result
-from optpart.report.gap_table import remark_on
-from optpart.report.graph_plot import plot_graph
-from optpart.report.progress_plot import plot_progress
-from optpart.report.schedule_plot import plot_schedule
+from optpart.report.gap_table import remark_on, to_rows
+from optpart.report.plots import plot_comparisons, plot_graph, plot_progress, plot_schedule
 from optpart.report.text import claimed, seconds
 from optpart.rounding import between, number, percent
 from optpart.solution.result import Result
@@ -29,6 +27,9 @@ from optpart.study.gap import Comparison
 from optpart.training.comparison import Comparison as StrategyComparison
 from optpart.training.question import Solved
 from optpart.training.strategy import Strategy
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = [
     "frame_of_comparison", "frame_of_instance", "frame_of_result", "html_of", "plot_comparisons",
@@ -227,3 +228,64 @@ def _listed(names: Iterable[str], most: int = 8) -> str:
     listed = [brief(name) for name in names]
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
+
+
+# --- data frames ----------------------------------------------------------------------------------
+
+
+def frame_of_instance(instance: Instance) -> DataFrame:
+    """Return a row per vertex, with exact numbers as fractions."""
+    graph = instance.graph
+    inputs, outputs = [0] * len(graph), [0] * len(graph)
+    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+        outputs[u] += 1
+        inputs[v] += 1
+    rows = [
+        {
+            "vertex": name,
+            "ops": graph.ops[v],
+            "memory": graph.memory[v],
+            "device_type": graph.device_types[v],
+            "in_edges": inputs[v],
+            "out_edges": outputs[v],
+        }
+        for v, name in enumerate(graph.names)
+    ]
+    return _frame(rows, ["vertex", "ops", "memory", "device_type", "in_edges", "out_edges"])
+
+
+def frame_of_result(result: Result) -> DataFrame:
+    """Return a row per vertex in order of start."""
+    schedule, instance = result.schedule, result.instance
+    if schedule is None:
+        problem = result.reason or "missing"
+        raise InputError("schedule", problem, "take a result that has a schedule")
+    rows = []
+    for v in schedule.sequence:
+        start, end = schedule.start[v], schedule.end(instance, v)
+        rows.append(
+            {
+                "vertex": instance.graph.names[v],
+                "device": instance.cluster.names[int(schedule.placement[v])],
+                "start": float(start),
+                "end": float(end),
+                "start_exact": start,
+                "end_exact": end,
+            }
+        )
+    return _frame(rows, ["vertex", "device", "start", "end", "start_exact", "end_exact"])
+
+
+def frame_of_comparison(comparison: Comparison) -> DataFrame:
+    """Return a row per method, as ``optpart gap --csv`` does."""
+    return _frame(to_rows([comparison]), None)
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str] | None) -> DataFrame:
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise InputError(
+            "pandas", "not installed", "install it with: pip install 'optpart[pandas]'"
+        ) from None
+    return DataFrame(rows, columns=columns)

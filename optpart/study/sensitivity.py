@@ -120,6 +120,18 @@ class Sensitivity:
         """Greatest of the excesses; ``None`` if it is unknown."""
         return self._ordered[-1] if self.draws else None
 
+    def to_dict(self) -> dict[str, object]:
+        """Return the figures for a JSON document; exact numbers are texts."""
+        exact = {name: getattr(self, name) for name in ("median", "worst", "guarantee")}
+        return {
+            "error": str(self.error),
+            "seed": self.seed,
+            "draws": len(self.draws),
+            "overfull": self.overfull,
+            **{name: None if value is None else str(value) for name, value in exact.items()},
+            "unproven": self.unproven,
+        }
+
     @property
     def _ordered(self) -> list[Fraction | None]:
         found = [draw.excess for draw in self.draws]

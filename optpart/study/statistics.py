@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import wilcoxon
 
 #: Resamples of a bootstrap, and the numbers that are drawn at once.
 RESAMPLES = 10_000
@@ -57,6 +56,8 @@ def signed_rank(first: Sequence[Fraction | float], second: Sequence[Fraction | f
     difference = difference[difference != 0]
     if not len(difference):
         return 1.0
+    from scipy.stats import wilcoxon  # takes half a second
+
     return float(wilcoxon(difference).pvalue)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from bench.real import instances, memory, tables
-from bench.real.__main__ import is_quick, selected
+from bench.real.__main__ import selected
 from bench.real.runs import Run, contradiction
 from bench.store import RESULTS
 from optpart.errors import InputError
@@ -109,19 +109,18 @@ def test_an_articulation_is_passed_by_every_path() -> None:
 
 
 def test_names_of_instances_choose_them() -> None:
-    chosen = {case.name for case in selected(["llm-8-2-*", "alexnet-edge-free"], quick=False)}
+    chosen = {case.name for case in selected(["llm-8-2-*", "alexnet-edge-free"])}
     assert "llm-8-2-prefill-tight" in chosen
     assert "alexnet-edge-free" in chosen
     assert len(chosen) == 5
-    assert len(list(selected(["chains"], quick=False))) == 60
-    assert all(is_quick(case) for case in selected([], quick=True))
+    assert len(list(selected(["chains"]))) == 60
     with pytest.raises(InputError, match="no instance 'vgg'"):
-        list(selected(["vgg"], quick=False))
+        list(selected(["vgg"]))
 
 
 @pytest.mark.skipif(not INDEX.exists(), reason="a source distribution leaves it out")
 def test_the_committed_index_is_of_these_instances() -> None:
-    chosen = selected(["alexnet-edge-*", "vgg-19-server-*", "llm-8-8-*"], quick=False)
+    chosen = selected(["alexnet-edge-*", "vgg-19-server-*", "llm-8-8-*"])
     listed = INDEX.read_text(encoding="utf-8").splitlines()
     assert set(tables.index(chosen).splitlines()) <= set(listed)
     assert len(listed) == 1 + len(list(instances.cases()))
@@ -178,12 +177,3 @@ def test_a_method_without_a_placement_is_worse_than_a_split_that_has_one() -> No
     assert "| very tight, port | `cpsat` | 1 | 1 | – | 0 | 0 | 1.0 |" in text
     assert "| very tight, port | together | 1 | 1 | – | 0 | | |" in text
     assert "| cpsat | proven | 12.5% |" in text
-
-
-def test_all_rows_are_in_the_table_with_their_gaps() -> None:
-    header, first, second = tables.csv(
-        [run("cpsat", "8", "6"), run("milp", "9", None)]
-    ).splitlines()
-    assert header.endswith("gap,best value,best bound")
-    assert first.endswith(",FEASIBLE,8,6,1.0,,,,0.250000,yes,yes")
-    assert second.endswith(",FEASIBLE,9,,1.0,,,,,,")

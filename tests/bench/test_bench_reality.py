@@ -10,74 +10,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.reality import best
+from bench.reality import amp, sailor
 from bench.reality.__main__ import with_fitted
-from bench.reality.plans import amp, sailor
+from bench.reality.layouts import best, ring_allreduce
 from bench.reality.summary import Compared, correlation, groups, in_order, shared, tau
-from bench.reality.training import (
-    Iteration,
-    Replica,
-    one_forward_one_backward,
-    ring_allreduce,
-    seconds,
-)
 from bench.store import Row
 from optpart.costs.calibration import Measurement
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.workload import Work, Workload
+from optpart.training.cuts import Layout
 
-BOTH = pytest.mark.parametrize("blocking", [False, True])
-
-
-def pipeline(*stages: Replica, microbatches: int = 1) -> Iteration:
-    return Iteration((stages,), microbatches, (0.0,) * len(stages))
-
-
-# --- an iteration --------------------------------------------------------------------------------
-
-
-def test_the_first_stage_runs_ahead_and_the_last_alternates() -> None:
-    first = [f"{way}{m}" for way, m in one_forward_one_backward(0, 3, 4)]
-    last = [f"{way}{m}" for way, m in one_forward_one_backward(2, 3, 4)]
-    assert first == ["F0", "F1", "F2", "B0", "F3", "B1", "B2", "B3"]
-    assert last == ["F0", "B0", "F1", "B1", "F2", "B2", "F3", "B3"]
-
-
-@BOTH
-def test_a_single_stage_runs_all_microbatches_and_updates(blocking: bool) -> None:
-    iteration = pipeline(Replica(1, 2, update=0.5), microbatches=4)
-    assert seconds(iteration, blocking=blocking) == 4 * (1 + 2) + 0.5
-
-
-@BOTH
-def test_equal_stages_fill_and_drain_once(blocking: bool) -> None:
-    iteration = pipeline(*[Replica(1, 2)] * 3, microbatches=5)
-    assert seconds(iteration, blocking=blocking) == (5 + 3 - 1) * (1 + 2)
-
-
-@BOTH
-def test_a_single_microbatch_waits_for_every_transfer(blocking: bool) -> None:
-    iteration = pipeline(Replica(1, 2, transfer=0.25), Replica(1, 2))
-    assert seconds(iteration, blocking=blocking) == 2 * (1 + 2) + 2 * 0.25
-
-
-def test_blocking_transfers_add_to_the_slowest_stage() -> None:
-    iteration = pipeline(Replica(1, 1, transfer=1), Replica(1, 3), microbatches=50)
-    steady = seconds(iteration, blocking=True) / 50, seconds(iteration, blocking=False) / 50
-    assert steady == pytest.approx((1 + 3 + 2 * 1, 1 + 3), rel=0.05)
-
-
-@BOTH
-def test_the_all_reduce_waits_for_the_slowest_pipeline(blocking: bool) -> None:
-    slow, fast = (Replica(3, 3, update=0.5),), (Replica(1, 1, update=0.25),)
-    iteration = Iteration((slow, fast), 2, (1.5,))
-    assert seconds(iteration, blocking=blocking) == 2 * 6 + 1.5 + 0.5
+NANOSECONDS = 10**9
 
 
 def test_a_ring_sends_all_but_one_part_twice() -> None:
     assert ring_allreduce(1, 100.0, 10.0) == 0
     assert ring_allreduce(2, 100.0, 10.0) == 10
     assert ring_allreduce(4, 100.0, 10.0) == 15
+
+
+def of_stage(layout: Layout, way: str, pipeline: int, stage: int, held: slice) -> float:
+    """Seconds of some layers on a stage."""
+    return float(getattr(layout, way)[pipeline, stage, held].sum()) / NANOSECONDS
 
 
 # --- plans ---------------------------------------------------------------------------------------
@@ -103,35 +57,39 @@ def write_amp(folder: Path, launch: float, work: float) -> None:
 
 def test_a_trial_of_amp_that_launches_has_the_times_of_its_profile(tmp_path: Path) -> None:
     write_amp(tmp_path / "amp", launch=0.5, work=0.001)
-    ran, failed = amp(tmp_path)
-    assert (ran.measured, ran.claimed, ran.doubt) == (1.25, 1.5, "")
+    ran, failed = amp.plans(tmp_path)
+    assert (ran.measured, ran.claimed, ran.doubt, ran.cuts) == (1.25, 1.5, "", (0, 10, 30))
     assert (failed.measured, failed.doubt) == (math.inf, "did not run")
-    assert ran.iteration.microbatches == 32 // (2 * 2)
-    (first, second), (third, fourth) = ran.iteration.pipelines
-    assert [first.forward, second.forward] == pytest.approx([10 * 0.5, 20 * 0.5])
-    assert [third.forward, fourth.forward] == pytest.approx([10 * 0.5, 20 * 0.5])
-    assert fourth.backward == 2 * fourth.forward
+    layout = ran.layout(blocking=True)
+    assert layout.microbatches == 32 // (2 * 2)
+    assert len(layout.forward) == 1  # both pipelines are alike
+    assert of_stage(layout, "forward", 0, 0, slice(0, 10)) == pytest.approx(10 * 0.5)
+    assert of_stage(layout, "forward", 0, 1, slice(10, 30)) == pytest.approx(20 * 0.5)
+    assert of_stage(layout, "backward", 0, 1, slice(10, 30)) == pytest.approx(2 * 20 * 0.5)
     # From node 0 to node 2: 2 samples of 1024 × 1024 numbers of 2 bytes at 10 Gbit/s.
-    assert first.transfer == pytest.approx(2 * 2**20 * 2 / (10e9 / 8))
+    assert of_stage(layout, "transfer", 0, 0, slice(9, 10)) == pytest.approx(2**22 / (10e9 / 8))
     # Layers 2 to 9 and the embedding, on four GPUs each of two nodes that share 10 Gbit/s.
     held = (12 * 1024**2 * 8 + 1024 * 52256) * 4
-    assert ran.iteration.allreduce[0] == pytest.approx(held / (10e9 / 8))
+    assert layout.finish[0, 0, 10] / NANOSECONDS == pytest.approx(held / (10e9 / 8))
 
 
 def test_a_trial_of_amp_that_computes_has_the_times_of_its_samples(tmp_path: Path) -> None:
     """Node 3 has T4, the others V100; two samples on four GPUs, all-reduces inside the node."""
     write_amp(tmp_path / "amp", launch=0.001, work=1.0)
-    ran, _ = amp(tmp_path)
-    (first, _), (_, last) = ran.iteration.pipelines
+    ran, _ = amp.plans(tmp_path)
+    layout, slower = ran.layout(blocking=True), ran.layout(20, blocking=True)
     ring = 2 * 3 / 4 * 2 * 2**20 * 2
     fast, slow = ring / (170e9 / 8), ring / (50e9 / 8)
     # The first stage has layers 0 to 9, of which 2 to 9 are transformers; the last has 16.
-    assert first.forward == pytest.approx(2 * 2 / 4 + 8 * (2 / 4 * 320 / 900 + 2 * fast))
-    assert last.forward == pytest.approx(4 * 2 / 4 + 16 * (2 / 4 + 2 * slow))
-    assert last.backward == pytest.approx(2 * 4 * 2 / 4 + 16 * (2 * 2 / 4 + 2 * slow))
-    slower = ran.variants["20 Gbit/s"]
-    assert slower.pipelines[1][1].forward > last.forward
-    assert slower.pipelines[0][0] == first
+    first, last = (0, 0, slice(0, 10)), (1, 1, slice(10, 30))
+    on_v100 = 2 * 2 / 4 + 8 * (2 / 4 * 320 / 900 + 2 * fast)
+    assert of_stage(layout, "forward", *first) == pytest.approx(on_v100)
+    on_t4 = 4 * 2 / 4 + 16 * (2 / 4 + 2 * slow)
+    assert of_stage(layout, "forward", *last) == pytest.approx(on_t4)
+    on_t4 = 2 * 4 * 2 / 4 + 16 * (2 * 2 / 4 + 2 * slow)
+    assert of_stage(layout, "backward", *last) == pytest.approx(on_t4)
+    assert of_stage(slower, "forward", *last) > of_stage(layout, "forward", *last)
+    assert (slower.forward[0, 0] == layout.forward[0, 0]).all()
 
 
 def test_a_constant_is_fitted_to_the_other_plans() -> None:
@@ -149,29 +107,33 @@ def test_a_constant_is_fitted_to_the_other_plans() -> None:
 
 def test_a_plan_of_sailor_has_the_times_of_its_layers(tmp_path: Path) -> None:
     write_sailor(tmp_path / "sailor", replicas=1, reduction=0.001)
-    (plan,) = sailor(tmp_path)
-    assert (plan.name, plan.measured, plan.doubt) == ("lab/N2", 3.5, "")
+    (plan,) = sailor.plans(tmp_path)
+    assert (plan.name, plan.measured, plan.doubt, plan.cuts) == ("lab/N2", 3.5, "", (0, 2, 3))
     assert plan.traits["cluster"] == "mixed"
-    ((first, second),) = plan.iteration.pipelines
-    assert plan.iteration.microbatches == 8 // 2
-    assert (first.forward, first.backward) == pytest.approx((0.1 + 0.1, 0.2 + 0.2))
-    assert (second.forward, second.update) == pytest.approx((0.3, 0.01))
+    layout = plan.layout(blocking=True)
+    assert layout.microbatches == 8 // 2
+    assert of_stage(layout, "forward", 0, 0, slice(0, 2)) == pytest.approx(0.1 + 0.1)
+    assert of_stage(layout, "backward", 0, 0, slice(0, 2)) == pytest.approx(0.2 + 0.2)
+    assert of_stage(layout, "forward", 0, 1, slice(2, 3)) == pytest.approx(0.3)
     # 50 bytes a sample at 5 bytes per second, the slower of both nodes.
-    assert first.transfer == pytest.approx(2 * 50 / 5)
-    assert plan.iteration.allreduce == (0.0, 0.0)
+    assert of_stage(layout, "transfer", 0, 0, slice(1, 2)) == pytest.approx(2 * 50 / 5)
+    updates = [layout.finish[0, 0, 2], layout.finish[1, 2, 3]]
+    assert np.array(updates) / NANOSECONDS == pytest.approx([0.02, 0.01])
 
 
 def test_gradients_of_a_plan_of_sailor_are_reduced_between_nodes(tmp_path: Path) -> None:
     write_sailor(tmp_path / "sailor", replicas=2, reduction=2.0)
-    (plan,) = sailor(tmp_path)
+    (plan,) = sailor.plans(tmp_path)
     assert plan.doubt == ""
-    # Two layers of 100 bytes on each of two GPUs, at 10 bytes per second.
-    assert plan.iteration.allreduce == pytest.approx((2 * 200 / 10, 2 * 100 / 5))
+    # Two layers of 100 bytes on each of two GPUs, at 10 bytes per second; and the updates.
+    finish = plan.layout(blocking=True).finish / NANOSECONDS
+    expected = (2 * 200 / 10 + 0.02, 2 * 100 / 5 + 0.01)
+    assert (finish[0, 0, 2], finish[1, 2, 3]) == pytest.approx(expected)
 
 
 def test_a_reduction_without_replicas_is_doubted(tmp_path: Path) -> None:
     write_sailor(tmp_path / "sailor", replicas=1, reduction=5.0)
-    (plan,) = sailor(tmp_path)
+    (plan,) = sailor.plans(tmp_path)
     assert "without data parallelism" in plan.doubt
 
 
@@ -197,32 +159,13 @@ def write_sailor(folder: Path, *, replicas: int, reduction: float) -> None:
 # --- best plans ----------------------------------------------------------------------------------
 
 
-@BOTH
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_layouts_of_sailor_predict_what_single_plans_do(
-    tmp_path: Path, blocking: bool, replicas: int
-) -> None:
-    write_sailor(tmp_path / "sailor", replicas=replicas, reduction=0.0)
-    (plan,) = sailor(tmp_path)
-    found = best.predicted(tmp_path, "Sailor", plan.name, blocking=blocking)
-    assert found == pytest.approx(seconds(plan.iteration, blocking=blocking), abs=1e-7)
-
-
-@BOTH
-def test_layouts_of_amp_predict_what_single_plans_do(tmp_path: Path, blocking: bool) -> None:
-    write_amp(tmp_path / "amp", launch=0.01, work=0.03)
-    for plan in amp(tmp_path):
-        found = best.predicted(tmp_path, "AMP", plan.name, blocking=blocking)
-        assert found == pytest.approx(seconds(plan.iteration, blocking=blocking), abs=1e-7)
-
-
 def test_the_best_plan_may_leave_a_slow_node_out(tmp_path: Path) -> None:
     """Crossing takes 20 s; the fast node alone takes 0.9 s for each of four microbatches."""
     write_sailor(tmp_path / "sailor", replicas=1, reduction=0.0)
-    (case,) = best.sailor(tmp_path, blocking=True)
+    (case,) = sailor.cases(tmp_path, blocking=True)
     assert case.plans == ("lab/N2",)
     assert len(case.choices) == 5  # either node, both as replicas, or as stages in either order
-    found = best.best(case)
+    found = best(case)
     assert found.seconds == pytest.approx(4 * 3 * (0.1 + 0.2) + 3 * 0.01)
     assert found.bound == found.seconds
     assert found.plan == "1 × 1 stages, microbatch 2: 1 RTX-3090 3"
@@ -235,17 +178,17 @@ def test_memory_is_scaled_by_what_was_measured(
     write_sailor(tmp_path / "sailor", replicas=1, reduction=0.0)
     # Two layers of 4 × 100 bytes, with 60 bytes of each of 2 × 2 samples under way.
     modelled = 2 * 4 * 100 + 2 * 2 * 2 * 60
-    (case,) = best.sailor(tmp_path, blocking=True)
+    (case,) = sailor.cases(tmp_path, blocking=True)
     assert case.memory == f" (memory × {2400 / modelled:.2f})"
     whole = (3 * 4 * 100 + 3 * 2 * 60) * 2400 / modelled
-    monkeypatch.setitem(best.MEMORY, "RTX-3090", whole - 1)
-    (case,) = best.sailor(tmp_path, blocking=True)
-    assert best.best(case).plan == "1 × 1 stages, microbatch 2: 1 RTX-2080 3"
+    monkeypatch.setitem(sailor.MEMORY, "RTX-3090", whole - 1)
+    (case,) = sailor.cases(tmp_path, blocking=True)
+    assert best(case).plan == "1 × 1 stages, microbatch 2: 1 RTX-2080 3"
 
 
 def test_what_did_not_run_is_no_choice(tmp_path: Path) -> None:
     write_amp(tmp_path / "amp", launch=0.01, work=0.03)
-    (case,) = best.amp(tmp_path, blocking=True)
+    (case,) = amp.cases(tmp_path, blocking=True)
     assert {choice.name for choice in case.choices} == {"mp4 dp2 pp2 mb2"}
     assert {choice.where for choice in case.choices} == {
         ("2 P3", "1 G4+1 P3"),

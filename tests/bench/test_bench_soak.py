@@ -9,8 +9,7 @@ import pytest
 
 from bench.soak import files, plans, schedules
 from bench.soak.__main__ import table
-from bench.soak.parts import PARTS, FailedError
-from bench.soak.runs import Block, Kept, blocks_of
+from bench.soak.runs import PARTS, Block, FailedError, Kept, blocks_of
 from bench.soak.schedules import Judged
 from optpart.testing.draw import draw_instance
 

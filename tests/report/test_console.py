@@ -15,6 +15,7 @@ from rich.table import Table
 import optpart as op
 from optpart.api import pipeline_problem, plan
 from optpart.bounds.best import LowerBound
+from optpart.commands.bound import print_bounds
 from optpart.commands.devices import print_library
 from optpart.commands.ordering import print_orders
 from optpart.commands.pipeline import print_plan
@@ -24,7 +25,6 @@ from optpart.methods import registry
 from optpart.ordering.compare import Orders, compare_orders
 from optpart.pipeline.plan import PipelinePlan
 from optpart.report.axis_table import print_division
-from optpart.report.bound_table import print_bounds
 from optpart.report.console import PlainConsole
 from optpart.report.gap_table import print_comparison, print_line, print_summary
 from optpart.report.progress import position, said

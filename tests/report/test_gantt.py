@@ -21,7 +21,7 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.report.gantt import draw
-from optpart.report.gantt.transfers import _mean_active
+from optpart.report.gantt.drawing import _mean_active
 from optpart.solution.schedule import Schedule, retime
 
 RNN = Path(__file__).parents[3] / "shared" / "instances" / "dynamic_rnn-50-1.json"
@@ -245,7 +245,7 @@ class TestCrowded:
     def test_too_many_bars_for_a_vector_picture_become_an_image(
         self, svg: Callable[..., Picture], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("optpart.report.gantt.rows._MOST_SHAPES", 100)
+        monkeypatch.setattr("optpart.report.gantt.drawing._MOST_SHAPES", 100)
         assert list(svg(crowd()).root.iter(f"{SVG}image"))
 
     def test_counts_over_time_are_means_of_the_bins(self) -> None:

@@ -19,7 +19,7 @@ import optpart as op
 from optpart.certify.certify import Refutation
 from optpart.errors import InputError
 from optpart.problem.graph import Graph
-from optpart.report.comparison_plot import KINDS
+from optpart.report.plots import KINDS
 from optpart.solution.result import Progress
 from optpart.study.gap import Comparison, Reference
 from optpart.testing.draw import draw_instance

@@ -244,12 +244,7 @@ class TestCommand:
             ("-o table.csv", "table.csv: unknown suffix '.csv'; use .json"),
         ],
     )
-    def test_invalid_options_are_refused(
-        self,
-        run: Run,
-        arguments: str,
-        message: str,
-    ) -> None:
+    def test_invalid_options_are_refused(self, run: Run, arguments: str, message: str) -> None:
         outcome = run("gap", "--axis", "heft-10", *arguments.split())
         assert outcome.code == 2
         assert message in outcome.err

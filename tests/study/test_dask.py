@@ -22,9 +22,8 @@ from optpart import Budget, InputError, Instance
 from optpart.cli import main
 from optpart.methods import cluster as module
 from optpart.methods import registry, vetting
-from optpart.study import dask, library
-from optpart.study.dask import DaskEngine
-from optpart.study.engine import choose
+from optpart.study import engine, library
+from optpart.study.engine import DaskEngine, choose
 from optpart.study.gap import Comparison, sweep
 from optpart.study.run import Run
 from optpart.study.store import Store
@@ -286,11 +285,11 @@ def test_workers_know_what_a_file_has_registered(
         monkeypatch.setattr(registry, table, {})
     (tmp_path / "mine.py").write_text(OWN)
     found = []
-    for engine in ("local", "dask"):
+    for name in ("local", "dask"):
         for table in (registry._own, registry._own_partitioners):
             table.clear()
         argv = f"optpart --plugin {tmp_path}/mine.py gap heft-10 -m mine+pct -m all-on-first --csv"
-        monkeypatch.setattr(sys, "argv", [*argv.split(), "--engine", engine, "--time-limit", "5"])
+        monkeypatch.setattr(sys, "argv", [*argv.split(), "--engine", name, "--time-limit", "5"])
         with pytest.raises(SystemExit) as end:
             main()
         assert not end.value.code
@@ -326,4 +325,4 @@ def test_what_cannot_be_sent_is_one_line(
     lock = threading.Lock()
     monkeypatch.setattr(registry, "_own", {"locked": (lambda *_, **__: lock, "")})
     with pytest.raises(InputError, match="cannot be sent to workers"):
-        dask._packed()
+        engine._packed()

@@ -465,7 +465,7 @@ def entry(script: ModuleType, name: str) -> tuple[str, str, str, str]:
 def test_build_writes_the_files_of_the_library(bench: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="needs optpart[onnx]")
     bench.build(None)
-    for group in ("classic", "random", "models", "workflows"):
+    for group in ("random", "models", "workflows"):
         assert contents(tmp_path / group) == contents(library.folder() / group)
 
 

@@ -321,9 +321,7 @@ def test_the_command_shows_means_over_seeds_and_keeps_its_runs(
     assert kept == [*methods, *(("heft", s) for s in (4, 5, 6))]
 
 
-def test_a_proof_that_enumeration_contradicts_is_not_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_proof_that_enumeration_contradicts_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """a and b are separated: makespan 1 + 2 + 1, which no other method has to find."""
     builder = GraphBuilder().vertex("a", 1, outputs=[2]).vertex("b", 1).edge("a", "b")
     graph = builder.separate("a", "b").build()

@@ -50,6 +50,58 @@ def all_cuts(layout: Layout) -> list[Cuts]:
     ]
 
 
+# --- an iteration whose time is known ------------------------------------------------------------
+
+BOTH = pytest.mark.parametrize("blocking", [False, True])
+
+
+def iteration(
+    stages: list[tuple[int, int]], microbatches: int, *, transfer: int = 0, blocking: bool
+) -> int:
+    """Time a pipeline of stages with one layer each: forward and backward; a step ends with 7."""
+    count = len(stages)
+    passes = np.array([stages]).transpose(2, 0, 1)[:, :, :, None] * np.eye(count, dtype=np.int64)
+    square = (count, count + 1, count + 1)
+    layout = Layout(
+        passes[0], passes[1], np.full((1, count, count), transfer), np.full(square, 7),
+        np.ones(square, dtype=np.bool_), microbatches, blocking,
+    )  # fmt: skip
+    return iteration_time(layout, tuple(range(count + 1)))
+
+
+@BOTH
+def test_a_single_stage_runs_all_microbatches(blocking: bool) -> None:
+    assert iteration([(1, 2)], 4, blocking=blocking) == 4 * (1 + 2) + 7
+
+
+@BOTH
+def test_equal_stages_fill_and_drain_once(blocking: bool) -> None:
+    assert iteration([(1, 2)] * 3, 5, blocking=blocking) == (5 + 3 - 1) * (1 + 2) + 7
+
+
+@BOTH
+def test_a_single_microbatch_waits_for_every_transfer(blocking: bool) -> None:
+    time = iteration([(4, 8)] * 2, 1, transfer=1, blocking=blocking)
+    assert time == 2 * (4 + 8) + 2 * 1 + 7
+
+
+def test_blocking_transfers_add_to_the_slowest_stage() -> None:
+    stages = [(100, 100), (100, 300)]
+    times = [iteration(stages, 50, transfer=100, blocking=blocking) for blocking in (True, False)]
+    assert np.array(times) / 50 == pytest.approx([100 + 300 + 2 * 100, 100 + 300], rel=0.05)
+
+
+@BOTH
+def test_the_end_of_a_step_waits_for_the_slowest_pipeline(blocking: bool) -> None:
+    times = np.array([[[3]], [[1]]])
+    square = np.ones((1, 2, 2), dtype=np.int64)
+    layout = Layout(times, times, 0 * times, 2 * square, square > 0, 2, blocking)
+    assert iteration_time(layout, (0, 1)) == 2 * 6 + 2
+
+
+# --- bounds and the best -------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_bounds_are_below_all_plans(seed: int) -> None:
     layout = drawn(seed)

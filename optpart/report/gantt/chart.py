@@ -1,8 +1,9 @@
-"""The data of a chart, derived from a schedule."""
+"""The data of a chart, derived from a schedule, and the layout of its page."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -11,13 +12,27 @@ from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
-from optpart.report.gantt.style import MOST_ARROWS
-from optpart.report.gantt.words import short, superscript
+from optpart.report.gantt.style import (
+    HEADER,
+    MARGIN,
+    MOST_ARROWS,
+    NORMAL,
+    PANEL,
+    RIGHT,
+    TALLEST_CHART,
+    TALLEST_ROW,
+    WIDTH,
+    count,
+    short,
+    text_width,
+)  # fmt: skip
 from optpart.rounding import number
 from optpart.solution.metrics import utilisation
 from optpart.solution.schedule import Schedule
 
 Floats = NDArray[np.float64]
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Chart:
@@ -85,7 +100,8 @@ class Chart:
     @property
     def axis_label(self) -> str:
         """The label of the time axis; an instance does not say which unit its times have."""
-        power = f"10{superscript(self.exponent)} " if self.exponent else ""
+        digits = str(self.exponent).translate(_SUPERSCRIPT)
+        power = f"10{digits} " if self.exponent else ""
         return f"time ({power}units of the instance)"
 
     @cached_property
@@ -114,3 +130,81 @@ def _exponent(longest: Fraction) -> int:
         return 0
     magnitude = math.log10(longest.numerator) - math.log10(longest.denominator)
     return 0 if -2 <= magnitude < 5 else 3 * math.floor(magnitude / 3)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Sizes of the parts of the chart in inches, and of fonts and bars.
+
+    Attributes
+    ----------
+    left, chart, below : float
+        Width to the left of the time axis; heights of the rows and of everything below them.
+    row : float
+        Height of one row.
+    step : int
+        Only every ``step``-th row is labelled, because rows may be lower than a line of text.
+    bar : float
+        Height of a bar relative to its row; arrows need room between rows.
+    """
+
+    left: float
+    chart: float
+    below: float
+    row: float
+    step: int
+    bar: float
+
+    @classmethod
+    def of(cls, chart: Chart, legend_lines: int) -> Page:
+        """Return the page for a chart with a legend of ``legend_lines`` lines."""
+        row = min(TALLEST_ROW, TALLEST_CHART / (len(chart.used) + 1))
+        step = math.ceil(1.15 * label_size(row) / (row * 72))
+        rows = len(chart.used) + (step if chart.idle else 0)
+        labels = [idle_label(chart), *map(chart.device_label, chart.used)]
+        left = MARGIN + 0.14 + max(text_width(label, label_size(row)) for label in labels) / 72
+        return cls(
+            left=max(1.25, left),
+            chart=max(0.8, row * rows),
+            below=0.6 + 0.2 * legend_lines + (2 * PANEL if chart.crowded else 0),
+            row=row,
+            step=step,
+            bar=0.84 if chart.crowded else 0.58,
+        )
+
+    @property
+    def height(self) -> float:
+        """Height of the page."""
+        return HEADER + self.chart + self.below
+
+    @property
+    def plot(self) -> float:
+        """Width of the time axis."""
+        return WIDTH - self.left - RIGHT
+
+    @property
+    def bar_points(self) -> float:
+        """Height of a bar in points."""
+        return self.bar * self.row * 72
+
+    def points(self, chart: Chart) -> float:
+        """Return the number of points per unit of time."""
+        return self.plot * 72 / chart.limit
+
+    def beyond(self, inches: float) -> float:
+        """Convert a distance from the left end of the time axis to a share of its width."""
+        return inches / self.plot
+
+    def box(self, bottom: float, height: float) -> tuple[float, float, float, float]:
+        """Return the box of full-width axes with the given bottom and height."""
+        return (self.left / WIDTH, bottom / self.height, self.plot / WIDTH, height / self.height)
+
+
+def label_size(row: float) -> float:
+    """Return the font size of device names in rows of the given height."""
+    return min(NORMAL, max(5.5, 0.52 * row * 72))
+
+
+def idle_label(chart: Chart) -> str:
+    """Return the label of the idle devices; empty if there are none."""
+    return f"{count(len(chart.idle), 'device')} idle" if chart.idle else ""

@@ -1,18 +1,30 @@
-"""The schedule of a result as data of a page: every vertex, or intervals of many."""
+"""The schedule of a result as data of a page: every vertex, or intervals of many; exact numbers."""
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from optpart.escaping import visible
-from optpart.report.html.memory import Curve, memory_curves
-from optpart.report.html.numbers import encoded, encoded_all
+from optpart.problem.instance import Instance
+from optpart.problem.rational import RationalArray
 from optpart.report.html.waits import Idle, Waits
+from optpart.solution.metrics import uses_over_time
 from optpart.solution.result import Result
+from optpart.solution.schedule import Schedule
+
+#: A number as JSON: a whole one that every double holds, or its exact text and the nearest double.
+Encoded = int | list[str | float]
+
+_WHOLE = 2**53
+
+#: What a device holds from each of these times on, ascending; nothing before the first.
+Curve = list[tuple[Fraction, Fraction]]
 
 #: Intervals per device into which a schedule is divided that is too large to show every vertex.
 _INTERVALS = 400
@@ -22,6 +34,28 @@ _POINTS = 4000
 
 #: Most steps of a path that are listed.
 MOST_STEPS = 300
+
+
+def encoded(value: Fraction) -> Encoded:
+    """Return an exact number with what is needed to draw it."""
+    if value.denominator == 1 and abs(value.numerator) < _WHOLE:
+        return value.numerator
+    try:
+        near = float(value)
+    except OverflowError:
+        near = sys.float_info.max if value > 0 else -sys.float_info.max
+    return [str(value), near]
+
+
+def encoded_or_none(value: Fraction | None) -> Encoded | None:
+    """Return :func:`encoded`, or ``None`` for no number."""
+    return None if value is None else encoded(value)
+
+
+def encoded_all(values: RationalArray | Iterable[Fraction]) -> list[Encoded]:
+    """Return :func:`encoded` of each number."""
+    fractions = values.fractions() if isinstance(values, RationalArray) else values
+    return [encoded(value) for value in fractions]
 
 
 def schedule_data(result: Result, *, whole: bool) -> dict[str, Any] | None:
@@ -40,7 +74,7 @@ def schedule_data(result: Result, *, whole: bool) -> dict[str, Any] | None:
     data: dict[str, Any] = {
         "devices": _devices(waits, idle),
         "transfers": len(waits.tensor),
-        "memory": _memory(waits),
+        "memory": _memory(result.instance, schedule, waits.makespan),
         "path": _path(waits),
     }
     if whole:
@@ -53,14 +87,7 @@ def schedule_data(result: Result, *, whole: bool) -> dict[str, Any] | None:
             "begin": encoded_all(waits.begin),
             "arrival": encoded_all(waits.arrival),
             "idle": [
-                [
-                    gap.device,
-                    encoded(gap.start),
-                    encoded(gap.end),
-                    gap.cause,
-                    gap.next,
-                    gap.transfer,
-                ]
+                [gap.device, *encoded_all((gap.start, gap.end)), gap.cause, gap.next, gap.transfer]
                 for gap in idle
             ],
             "path": waits.critical_path(),
@@ -87,46 +114,67 @@ def _devices(waits: Waits, idle: list[Idle]) -> list[dict[str, Any]]:
     rows = []
     for d, row in enumerate(waits.runs):
         first, last = (row[0][0], max(run[1] for run in row)) if row else (Fraction(0),) * 2
-        rows.append(
-            {
-                "vertices": count[d],
-                "first": encoded(first),
-                "last": encoded(last),
-                "spent": {what: encoded(time) for what, time in spent[d].items()},
-            }
-        )
+        times = {what: encoded(time) for what, time in spent[d].items()}
+        ends = {"first": encoded(first), "last": encoded(last)}
+        rows.append({"vertices": count[d], **ends, "spent": times})
     return rows
 
 
-def _memory(waits: Waits) -> list[dict[str, Any]] | None:
-    curves = memory_curves(waits)
+def _memory(
+    instance: Instance, schedule: Schedule, makespan: Fraction
+) -> list[dict[str, Any]] | None:
+    curves = memory_curves(instance, schedule)
     if curves is None:
         return None
     return [
         {
             "peak": encoded(max(amount for _, amount in curve)),
-            "points": [[encoded(time), encoded(amount)] for time, amount in _thinned(curve, waits)],
+            "points": [[encoded(t), encoded(amount)] for t, amount in _thinned(curve, makespan)],
             "thinned": len(curve) > _POINTS,
         }
         for curve in curves
     ]
 
 
-def _thinned(curve: Curve, waits: Waits) -> Curve:
+def memory_curves(instance: Instance, schedule: Schedule) -> list[Curve] | None:
+    """Return what each device holds under the memory model (design §2); ``None`` if it is none."""
+    memory = instance.model.memory
+    if memory == "none":
+        return None
+    on = schedule.placement[[members[0] for members in instance.units]]
+    static = instance.static_memory
+    curves = [[(Fraction(0), static.sum(np.flatnonzero(on == d)))] for d in range(instance.devices)]
+    if memory == "estimate":
+        return curves
+    moments, uses = uses_over_time(instance, schedule, memory, instance.model.release)
+    changes: list[defaultdict[int, int]] = [defaultdict(int) for _ in curves]
+    for d, since, until, amount in zip(*(column.tolist() for column in uses), strict=True):
+        if since < until:  # half-open: a copy that lives for no time takes no memory
+            changes[d][since] += amount
+            changes[d][until] -= amount
+    for curve, change in zip(curves, changes, strict=True):
+        held = curve[0][1]
+        for moment in sorted(moment for moment, amount in change.items() if amount):
+            held += Fraction(change[moment], instance.graph.tensor_size.denominator)
+            if moments[moment] == 0:
+                curve.clear()
+            curve.append((moments[moment], held))
+    return curves
+
+
+def _thinned(curve: Curve, makespan: Fraction) -> Curve:
     """Return a curve of fewer steps: in each of many equal intervals, the most that is held."""
     if len(curve) <= _POINTS:
         return curve
-    width = waits.makespan / _POINTS
-    most: dict[int, Fraction] = {}
-    held = Fraction(0)
-    at = 0
+    width, held, at = makespan / _POINTS, Fraction(0), 0
+    most = []
     for i in range(_POINTS):
-        most[i] = held
+        most.append((width * i, held))
         while at < len(curve) and curve[at][0] < width * (i + 1):
             held = curve[at][1]
-            most[i] = max(most[i], held)
+            most[-1] = width * i, max(most[-1][1], held)
             at += 1
-    return [(width * i, amount) for i, amount in most.items()]
+    return most
 
 
 def _path(waits: Waits) -> dict[str, Any]:
@@ -183,8 +231,5 @@ def _intervals(waits: Waits) -> dict[str, Any]:
             for i in range(first[v], last[v] + 1):
                 inside = min(end[v], edges[i + 1]) - max(start[v], edges[i])
                 busy[device[v], i] += max(0.0, inside) * _INTERVALS
-    return {
-        "number": _INTERVALS,
-        "busy": np.minimum(busy, 1.0).round(4).tolist(),
-        "count": count.tolist(),
-    }
+    shares = np.minimum(busy, 1.0).round(4).tolist()
+    return {"number": _INTERVALS, "busy": shares, "count": count.tolist()}

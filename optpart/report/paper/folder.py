@@ -9,13 +9,7 @@ from optpart.files import ANY, write_bytes
 from optpart.folders import check_folder, new_folder
 from optpart.problem.instance import Instance
 from optpart.report.paper.figures import figures
-from optpart.report.paper.tables import (
-    pairs_csv,
-    pairs_latex,
-    runs_csv,
-    summary_csv,
-    summary_latex,
-)
+from optpart.report.paper.tables import pairs_csv, pairs_latex, runs_csv, summary_csv, summary_latex
 from optpart.report.picture import PAPER_FORMS, render
 from optpart.study.paper import Comparison
 from optpart.study.stored import read_runs
@@ -50,10 +44,7 @@ CSV files have floating-point and exact numbers.
 
 
 def write_folder(
-    store: str | Path,
-    by: Sequence[str],
-    output: str | Path,
-    instances: Iterable[Instance] = (),
+    store: str | Path, by: Sequence[str], output: str | Path, instances: Iterable[Instance] = ()
 ) -> list[str]:
     """Write tables and figures about the runs of a store into a folder.
 

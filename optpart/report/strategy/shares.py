@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optpart.report.gantt.style import FAINT, INK, NORMAL, SMALL, SMALLEST, TITLE
-from optpart.report.gantt.words import short
+from optpart.report.gantt.style import FAINT, INK, NORMAL, SMALL, SMALLEST, TITLE, short
 from optpart.report.picture import write_picture
 from optpart.rounding import number
 from optpart.training.cluster import TrainingCluster

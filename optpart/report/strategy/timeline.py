@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.report.gantt.rows import add_bars
+from optpart.report.gantt.drawing import add_bars
 from optpart.report.gantt.style import (
     BOUND,
     FAINT,
@@ -22,8 +22,8 @@ from optpart.report.gantt.style import (
     TITLE,
     TRACK,
     WIDTH,
+    short,
 )
-from optpart.report.gantt.words import short
 from optpart.report.picture import write_picture
 from optpart.report.strategy.table import milliseconds
 from optpart.rounding import number, percent

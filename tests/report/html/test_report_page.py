@@ -288,7 +288,7 @@ def test_a_large_graph_is_grouped_and_groups_open(opened: Browser, tmp_path: Pat
 def test_a_huge_schedule_is_shown_in_intervals(
     opened: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("optpart.report.html.data.WHOLE", 1000)
+    monkeypatch.setattr("optpart.report.html.page.WHOLE", 1000)
     found = spread(large(1500))
     op.write_report(found, tmp_path / "r.html")
     opened.open(tmp_path / "r.html")

@@ -13,7 +13,7 @@ from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Model
-from optpart.report.html.memory import memory_curves
+from optpart.report.html.detail import memory_curves
 from optpart.report.html.waits import Waits
 from optpart.solution.metrics import peak_memory
 from optpart.solution.schedule import Schedule, retime
@@ -102,7 +102,7 @@ def test_curves_of_memory_reach_the_peak(memory: Literal["edges", "refcount"]) -
         schedule = drawn(instance, rng)
         if schedule is None:
             continue
-        curves = memory_curves(Waits(instance, schedule))
+        curves = memory_curves(instance, schedule)
         assert curves is not None
         peaks = [max(amount for _, amount in curve) for curve in curves]
         assert peaks == peak_memory(instance, schedule, memory, instance.model.release)
@@ -111,7 +111,7 @@ def test_curves_of_memory_reach_the_peak(memory: Literal["edges", "refcount"]) -
 
 
 def test_without_a_memory_model_there_are_no_curves() -> None:
-    assert memory_curves(Waits(chain(), retime(chain(), [0, 0, 1], [0, 1, 2]))) is None
+    assert memory_curves(chain(), retime(chain(), [0, 0, 1], [0, 1, 2])) is None
 
 
 def drawn(instance: Instance, rng: np.random.Generator) -> Schedule | None:
