@@ -521,7 +521,7 @@ def certificates() -> Rows:
     for folder in sorted((ROOT / "instances" / "certificates").iterdir()):
         shown = run("check", folder)
         yield folder.name, {"code": shown.code, "out": masked(shown.out)}
-    judge = [sys.executable, "-P", "-m", "optpart.certify.check"]
+    judge = [sys.executable, "-P", "-m", "optpart.certificates.check"]
     folder = ROOT / "instances" / "certificates" / "heft-10"
     yield "alone", subprocess.run([*judge, folder], capture_output=True, check=False).returncode
 

@@ -11,7 +11,7 @@ import optpart as op
 from bench.search.networks import NAMES
 from bench.search.rows import Part, down, gap, up
 from bench.store import MACHINE, Values
-from optpart.certify.certify import certify_bound
+from optpart.certificates.certify import certify_bound
 from optpart.study.library import best_schedule
 
 #: Networks of the library, whose best known schedules are taken.

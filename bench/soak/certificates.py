@@ -23,9 +23,9 @@ import numpy as np
 
 from bench.soak.damage import other_value
 from bench.soak.parts import FailedError
-from optpart.certify import check
-from optpart.certify.certify import UncertifiedError, certify, certify_bound
-from optpart.certify.check import RejectedError
+from optpart.certificates import check
+from optpart.certificates.certify import UncertifiedError, certify, certify_bound
+from optpart.certificates.check import RejectedError
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.result import schedule_to_dict

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 
-from optpart.certify.certify import Refutation
+from optpart.certificates.certify import Refutation
 from optpart.escaping import brief
 from optpart.languages import to_html
 from optpart.problem.instance import Instance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from optpart.certify.check import Problem
+from optpart.certificates.check import Problem
 
 #: Pairs that a case decides, at most.
 _DEPTH = 6

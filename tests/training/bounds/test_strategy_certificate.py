@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart.certify import check
+from optpart.certificates import check
+from optpart.certificates.check_strategies import check_strategies
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain
@@ -23,7 +24,7 @@ from optpart.training.strategy import Decision
 
 def verdict(document, folder):
     (folder / "certificate.json").write_text(json.dumps(document))
-    return check.check(str(folder))
+    return check.check(str(folder), None, check_strategies)
 
 
 def rejected(document, folder):
@@ -73,7 +74,7 @@ def test_every_bound_is_accepted_and_no_more(seed, tmp_path):
     if bound.value is None:
         pytest.skip("no strategy has all links")
     write_certificate(choices, bound, tmp_path)
-    assert "no strategy takes less than" in check.check(str(tmp_path))
+    assert "no strategy takes less than" in check.check(str(tmp_path), None, check_strategies)
     document = certificate(choices, bound)
     tick = choices.options.tick or Fraction(1, 1000)
     document["bound"] = str(bound.value + tick)
@@ -194,7 +195,7 @@ def test_another_instance_is_refused(tight, tmp_path):
     _, document = tight
     (tmp_path / "certificate.json").write_text(json.dumps(document))
     with pytest.raises(check.RejectedError, match="about no instance"):
-        check.check(str(tmp_path), "instance.json")
+        check.check(str(tmp_path), "instance.json", check_strategies)
 
 
 def test_a_bound_that_no_strategy_exists_has_no_certificate(tight):

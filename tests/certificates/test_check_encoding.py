@@ -21,9 +21,9 @@ import pytest
 from pysat.solvers import Cadical195
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.certify import check
-from optpart.certify.arithmetic import load_record, path_record
-from optpart.certify.check import (
+from optpart.certificates import check
+from optpart.certificates.arithmetic import load_record, one_machine_record, path_record
+from optpart.certificates.check import (
     FAMILIES,
     Clause,
     Encoding,
@@ -35,7 +35,6 @@ from optpart.certify.check import (
     clauses,
     read_json,
 )
-from optpart.certify.one_machine import one_machine_record
 from optpart.formats import native
 from optpart.kernels.ticks import quantum
 from optpart.testing import brute_force
@@ -78,6 +77,7 @@ def encoding(windows: Windows) -> Encoding:
 
 
 def windows_below(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
+    problem.allowance = check.Allowance()
     return Windows(Grid(problem, scale, makespan))
 
 
@@ -376,7 +376,7 @@ def never_on_the_last(code: Encoding) -> Iterator[Clause]:
 
 def always_apart(code: Encoding) -> Iterator[Clause]:
     """Treat all pairs as separated."""
-    for a, b in pairwise(range(code.problem.units)):
+    for a, b in pairwise(range(len(code.windows.members))):
         for d in code.windows.possible[a]:
             yield [-code.place(a, d), -code.place(b, d)]
 
@@ -395,7 +395,7 @@ def narrower_windows(code: Encoding) -> Iterator[Clause]:
 
 def all_devices_alike(code: Encoding) -> Iterator[Clause]:
     for d, e in pairwise(range(len(code.problem.devices))):
-        for unit in range(code.problem.units):
+        for unit in range(len(code.windows.members)):
             yield [-code.place(unit, e), *(code.place(other, d) for other in range(unit))]
 
 
@@ -434,8 +434,8 @@ def test_a_family_that_is_too_strict_is_noticed(name: str) -> None:
 def test_windows_that_are_too_strict_are_noticed() -> None:
     longest = Windows._longest
 
-    def longer(self: Windows, forwards: bool) -> list[list[int]]:
-        return [[time + 1 for time in row] for row in longest(self, forwards)]
+    def longer(self: Windows, *arguments: Any) -> list[list[int]]:
+        return [[time + 1 for time in row] for row in longest(self, *arguments)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Windows, "_longest", longer)

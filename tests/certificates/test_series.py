@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.certify import check
-from optpart.certify.certify import certify, grid_scales
-from optpart.certify.check import Grid, Prices, Problem, Series, Windows, refute_in_series
-from optpart.certify.series import NotInSeriesError, priced, proposed_prices, series_record
+from optpart.certificates import check
+from optpart.certificates.certify import certify, grid_scales
+from optpart.certificates.check import Grid, Prices, Problem, Series, Windows, refute_in_series
+from optpart.certificates.series import NotInSeriesError, priced, proposed_prices, series_record
 from optpart.formats import native
 from optpart.study import library
 

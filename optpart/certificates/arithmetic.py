@@ -1,4 +1,4 @@
-"""Records of the tiers that prove by arithmetic: paths and loads.
+"""Records of the tiers that prove by arithmetic: paths, one machine, and loads.
 
 Multipliers come from a linear program in doubles. They are only a proposal, which the checker's own
 functions verify in exact numbers.
@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from optpart import clock
-from optpart.certify.check import RejectedError, Windows, refute_by_load, room
+from optpart.certificates.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
 
@@ -28,13 +28,36 @@ _PARTS = 2**20
 #: Largest number of vertex sets to try; each takes a linear program.
 _MAX_SETS = 60
 
-#: Largest number of distinct heads, and of tails, that bound these sets.
-_MAX_THRESHOLDS = 20
+#: Largest number of distinct heads, and of tails, that bound these sets, and those of one machine;
+#: of more, an even selection.
+_MAX_THRESHOLDS, _MAX_ON_ONE = 20, 100
 
 
 def path_record(windows: Windows) -> Record | None:
     """Return the record of tier ``path`` if windows alone refute the horizon."""
     return None if windows.feasible else {}
+
+
+def one_machine_record(windows: Windows) -> Record | None:
+    """Return the record if some vertices refute the horizon on their only possible device.
+
+    Notes
+    -----
+    For a pair of thresholds, the largest set consists of all vertices with at least this head and
+    tail; it proves the sum of its least head, run times and least tail. The greatest of these sums
+    is the length of Jackson's preemptive schedule (Carlier 1982), so no other set proves more.
+    """
+    problem = windows.grid.problem
+    for d in range(len(problem.devices)):
+        there = [v for v, unit in enumerate(problem.unit) if windows.possible[unit] == [d]]
+        heads = some((windows.head[v][d] for v in there), _MAX_ON_ONE)
+        tails = some((windows.tail[v][d] for v in there), _MAX_ON_ONE)
+        for head, tail in product(heads, tails):
+            chosen = [v for v in there if windows.head[v][d] >= head and windows.tail[v][d] >= tail]
+            total = head + sum(windows.time(v, d) for v in chosen) + tail
+            if chosen and total > windows.grid.horizon:
+                return {"device": d, "vertices": chosen}
+    return None
 
 
 def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
@@ -99,7 +122,7 @@ def multipliers(windows: Windows, vertices: list[int]) -> tuple[list[int], list[
     Maximise ``Σ_u z_u − Σ y·room − Σ μ·M`` subject to ``z_u ≤ y·load + μ·need`` and ``Σ y = 1``.
     """
     problem = windows.grid.problem
-    k, units = len(problem.devices), problem.units
+    k, units = len(problem.devices), len(windows.members)
     chosen = set(vertices)
     unit_time = max(1, windows.grid.horizon)
     limits = [limit for limit in problem.capacity if limit is not None]
