@@ -857,12 +857,10 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
         If the certificate does not prove its claim, with the reason.
     """
     from optpart.certificates.check import RejectedError
-    from optpart.certificates.check import check as judge
-    from optpart.certificates.check_strategies import check_strategies
+    from optpart.certificates.check_strategies import check as judge
 
-    file = None if instance is None else str(instance)
     try:
-        said = judge(str(directory), file, check_strategies)
+        said = judge(str(directory), None if instance is None else str(instance))
     except RejectedError as error:
         # The checker stands alone, so its error is none of optpart's.
         raise CertificateError(str(error)) from None

@@ -47,7 +47,7 @@ def one_machine_record(windows: Windows) -> Record | None:
     tail; it proves the sum of its least head, run times and least tail. The greatest of these sums
     is the length of Jackson's preemptive schedule (Carlier 1982), so no other set proves more.
     """
-    problem = windows.grid.problem
+    problem = windows.problem
     for d in range(len(problem.devices)):
         there = [v for v, unit in enumerate(problem.unit) if windows.possible[unit] == [d]]
         heads = some((windows.head[v][d] for v in there), _MAX_ON_ONE)
@@ -55,7 +55,7 @@ def one_machine_record(windows: Windows) -> Record | None:
         for head, tail in product(heads, tails):
             chosen = [v for v in there if windows.head[v][d] >= head and windows.tail[v][d] >= tail]
             total = head + sum(windows.time(v, d) for v in chosen) + tail
-            if chosen and total > windows.grid.horizon:
+            if chosen and total > windows.horizon:
                 return {"device": d, "vertices": chosen}
     return None
 
@@ -96,7 +96,7 @@ def proven_load(
 def _sets(windows: Windows) -> list[list[int]]:
     """List the sets of vertices by least head and least tail, the set of all vertices first."""
     head, tail = [], []
-    for v, unit in enumerate(windows.grid.problem.unit):
+    for v, unit in enumerate(windows.problem.unit):
         head.append(min(windows.head[v][d] for d in windows.possible[unit]))
         tail.append(min(windows.tail[v][d] for d in windows.possible[unit]))
     pairs = product(some({0, *head}, _MAX_THRESHOLDS), some({0, *tail}, _MAX_THRESHOLDS))
@@ -121,10 +121,10 @@ def multipliers(windows: Windows, vertices: list[int]) -> tuple[list[int], list[
 
     Maximise ``Σ_u z_u − Σ y·room − Σ μ·M`` subject to ``z_u ≤ y·load + μ·need`` and ``Σ y = 1``.
     """
-    problem = windows.grid.problem
+    problem = windows.problem
     k, units = len(problem.devices), len(windows.members)
     chosen = set(vertices)
-    unit_time = max(1, windows.grid.horizon)
+    unit_time = max(1, windows.horizon)
     limits = [limit for limit in problem.capacity if limit is not None]
     unit_memory = max([*limits, Fraction(1)])
     rows, columns, values = [], [], []

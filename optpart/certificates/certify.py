@@ -24,7 +24,7 @@ from optpart.certificates.arithmetic import (
     one_machine_record,
     path_record,
 )
-from optpart.certificates.check import Allowance, Encoding, Grid, Problem, RejectedError, Windows
+from optpart.certificates.check import Allowance, Encoding, Problem, RejectedError, Windows
 from optpart.certificates.probing import LateError, NotRefutedError, probing_record
 from optpart.certificates.sat import refute
 from optpart.certificates.series import NotInSeriesError, series_record
@@ -186,10 +186,6 @@ def problem_of(instance: Instance, source: bytes | None = None) -> tuple[bytes, 
     return text, problem
 
 
-def _windows(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
-    return Windows(Grid(problem, scale, makespan))
-
-
 def find_refutation(
     instance: Instance,
     problem: Problem,
@@ -223,7 +219,7 @@ def find_refutation(
             break
         before = clock.now()
         try:
-            grids.append((scale, _windows(problem, scale, makespan)))
+            grids.append((scale, Windows(problem, scale, makespan)))
         except RejectedError as error:
             reasons.append(str(error))
         took = clock.now() - before
@@ -244,7 +240,7 @@ def find_refutation(
         return _in_series(instance, problem, scales[-1], makespan, left * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
-    grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
+    grids = [grid for grid in grids if grid[1].horizon < _MAX_TICKS]
     failure = UncertifiedError
     try:
         return _by_probing(instance, problem, makespan, deadline)
@@ -262,7 +258,7 @@ def find_refutation(
             try:
                 return _by_proof(windows, scale, memory_scale, limit, deadline)
             except UncertifiedError as error:
-                reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
+                reasons.append(f"{windows.horizon + 1} ticks: {error}")
                 if not isinstance(error, _TooLongError):
                     break
     raise failure("; ".join(reasons))
@@ -278,7 +274,7 @@ def _in_series(
         scale = _TICKS_IN_SERIES / makespan
     elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
         scale *= math.ceil(_LEAST_IN_SERIES / ticks)
-    windows = _windows(problem, scale, makespan)
+    windows = Windows(problem, scale, makespan)
     left = seconds - (clock.now() - begin)
     record = series_record(instance, windows, scale, left)
     return Refutation("series", scale, record, seconds={"refute": clock.now() - begin})
@@ -294,7 +290,7 @@ def _by_probing(
     grid = ticks.Grid.of(instance)
     if makespan * grid.scale > ticks.MAX_HORIZON:
         raise NotRefutedError("everything one after another takes less")
-    windows = _windows(problem, grid.scale, makespan)
+    windows = Windows(problem, grid.scale, makespan)
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
     now = clock.now()
@@ -311,7 +307,7 @@ def _by_proof(
     record = {
         "encoding": "order/1",
         "loads": _loads(windows),
-        "multipliers": multipliers(windows, list(range(len(windows.grid.problem.vertices))))[0],
+        "multipliers": multipliers(windows, list(range(len(windows.problem.vertices))))[0],
         "memory_scale": str(memory_scale),
     }
     try:
@@ -359,9 +355,9 @@ def _limited(clauses: Iterator[list[int]], deadline: float) -> Iterator[list[int
 
 def _loads(windows: Windows) -> list[list[int]]:
     """Return one load per device, between the least head and the least tail there."""
-    unit = windows.grid.problem.unit
+    unit = windows.problem.unit
     loads = []
-    for d in range(len(windows.grid.problem.devices)):
+    for d in range(len(windows.problem.devices)):
         there = [v for v in range(len(unit)) if d in windows.possible[unit[v]]]
         if there:
             head = min(windows.head[v][d] for v in there)

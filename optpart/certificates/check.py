@@ -9,13 +9,11 @@ outside has to be trusted. From top to bottom:
 1. numbers and files, and what they may cost, so that no file can exhaust time or memory;
 2. the instance, read from its JSON into exact fractions;
 3. the upper half: a schedule satisfies every rule, and ends at the claimed makespan ``T``;
-4. the grid and the windows: every schedule shorter than ``T`` gives one of at most ``H`` ticks with
-   times rounded down, so it is enough to refute those; where and when can their vertices be?
-5. rules that leave nothing possible, and claims of what follows from what (tiers ``path``,
-   ``one-machine``, ``load``, ``probing``);
-6. a search of parts in series (tier ``series``);
-7. a formula, built here, that every schedule of at most ``H`` ticks satisfies, and an LRAT proof
-   that nothing satisfies it (tier ``lrat``);
+4. windows: every schedule shorter than ``T`` gives one of at most ``H`` ticks with times rounded
+   down, so it is enough to refute those; where and when can their vertices be?
+5. tiers ``path``, ``one-machine``, ``load`` and ``probing``: rules that leave nothing possible;
+6. tier ``series``: a search of parts, one after another;
+7. tier ``lrat``: a formula, built here, that every such schedule satisfies, and a refutation of it;
 8. the certificate, which says which of these to check.
 
 The argument for each rule stands beside it; ``docs/certificates.md`` gives the format.
@@ -27,7 +25,6 @@ import argparse
 import array
 import copy
 import hashlib
-import heapq
 import json
 import lzma
 import math
@@ -44,7 +41,6 @@ from typing import Any, NamedTuple
 
 FORMAT = "optpart-certificate/1"
 BOUND = "optpart-bound/1"
-STRATEGIES = "optpart-strategy-bound/1"
 
 # --- 1. Numbers and files ---------------------------------------------------------------------
 
@@ -273,24 +269,13 @@ Rows = list[dict[str, Any]]
 class Problem:
     """An instance, read from its document; vertices, devices and tensors are numbers.
 
-    Attributes
-    ----------
-    run : list of lists of (Fraction or None)
-        Run time of each vertex on each device; ``None`` if it must not run there.
-    edges : list of (int, int, int)
-        Source, target, and the consumed tensor; ``inputs`` and ``outputs`` have them by vertex.
-    producer, size, number_of
-        The vertex of each tensor, and its size; its number by vertex and output. The control
-        dependencies that leave a vertex share one tensor of size 0, output ``None``.
-    unit : list of int
-        Colocated vertices have the same unit; ``members`` are the vertices of each.
-    need : list of Fraction, capacity : list of (Fraction or None)
-        Memory that a vertex takes throughout, and that a device has; all 0 and ``None`` if memory
-        is not limited, and ``need`` 0 if it depends on time.
-    sending : list of Fraction
-        Run time of a send on each device; 0 unless sends are vertices.
-    bits_of_memory, bits_of_delays : int
-        Most bits of any sum of needs and sizes, 0 if memory is not limited; and of any delay.
+    ``run`` has the run time of each vertex on each device, ``None`` if it must not be there.
+    ``edges`` have a source, a target, and the consumed tensor; the control dependencies that leave
+    a vertex share one tensor of size 0, output ``None``. Colocated vertices have the same ``unit``.
+    ``need`` and ``capacity`` are the memory that a vertex takes throughout and that a device has;
+    all 0 and ``None`` if memory is not limited, and ``need`` 0 if it depends on time. ``sending``
+    is the run time of a send on each device, 0 unless sends are vertices. ``bits_of_memory`` and
+    ``bits_of_delays`` are the most bits of any sum of needs and sizes, and of any delay.
     """
 
     def __init__(self, document: object, allowance: Allowance | None = None) -> None:
@@ -568,13 +553,13 @@ def check_transfers(
     return moves
 
 
-# --- 4. The grid and the windows ----------------------------------------------------------------
+# --- 4. Windows ---------------------------------------------------------------------------------
 
 Times = list[list[int]]
 
 
-class Grid:
-    """Times in ticks, rounded down, and the horizon to refute.
+class Windows:
+    """Times in ticks, rounded down, the horizon to refute, and what holds until then.
 
     Let ``s`` be any number of ticks per unit of time. If a schedule has makespan ``C < T``, replace
     every start ``σ`` by ``⌊s·σ⌋``. Because ``⌊x⌋ + ⌊y⌋ ≤ ⌊x + y⌋``, all rules still hold with run
@@ -583,11 +568,17 @@ class Grid:
     is. Times longer than ``H + 1`` are replaced by ``H + 1``: neither fits. The rules that
     transfers or sends take turns, and that memory depends on time, only make schedules longer; they
     are left out.
+
+    In every schedule of at most ``H`` ticks, or those on trial, ``head`` is the earliest start of a
+    vertex on a device, and ``tail`` the least time from its end there to the end of the schedule;
+    ``H + 1`` if it cannot be there. Rows are replaced, and never changed. Units are ``possible`` on
+    devices where head, run time and tail of all members fit.
     """
 
     def __init__(self, problem: Problem, scale: Fraction, makespan: Fraction) -> None:
         demand(scale > 0, "ticks_per_unit is not positive")
         self.problem, self.allowance = problem, problem.allowance
+        self.unit, self.members = problem.unit, problem.members
         self.horizon = horizon = math.ceil(makespan * scale) - 1
         # Up to here, adding two times takes one step.
         demand(horizon.bit_length() < 2048, "more than 2^2048 ticks")
@@ -622,23 +613,13 @@ class Grid:
                 self.arrival[like] = list(map(list, zip(*self.departure[like], strict=True)))
             self.delay[tensor], self.arrival[tensor] = self.delay[like], self.arrival[like]
             self.departure[tensor] = self.departure[like]
+        self._narrow()
 
-
-class Windows:
-    """What holds in every schedule of at most ``H`` ticks, or of those that are on trial.
-
-    ``head`` is the earliest start of a vertex on a device, and ``tail`` the least time from its end
-    there to the end of the schedule; ``H + 1`` if it cannot be there. Rows are replaced, and never
-    changed. Units are ``possible`` on devices where head, run time and tail of all members fit.
-    """
-
-    def __init__(self, grid: Grid) -> None:
-        self.grid, self.problem, self.allowance = grid, grid.problem, grid.allowance
-        self.unit, self.members = grid.problem.unit, grid.problem.members
-        problem, k, last = grid.problem, len(grid.problem.devices), grid.horizon
+    def _narrow(self) -> None:
+        problem, k, last = self.problem, len(self.problem.devices), self.horizon
         cells = len(problem.vertices) * k
-        self.allowance.spend(2 * cells, 4 * cells * grid.size + 200 * len(problem.edges))
-        can = [[p is not None for p in row] for row in grid.run]
+        self.allowance.spend(2 * cells, 4 * cells * self.size + 200 * len(problem.edges))
+        can = [[p is not None for p in row] for row in self.run]
         self.possible = [
             [d for d in range(k) if all(can[v][d] for v in unit)] for unit in self.members
         ]
@@ -647,8 +628,8 @@ class Windows:
             ends = chain(*(edge[:2] for edge in problem.edges))
             ways = sum(len(self.possible[self.unit[v]]) for v in ends)
             self.allowance.spend(ways * (10 + k) + 10 * len(problem.edges) + 16 * cells)
-            self.head = self._longest(problem.order, problem.inputs, grid.arrival)
-            self.tail = self._longest(problem.order[::-1], problem.outputs, grid.departure)
+            self.head = self._longest(problem.order, problem.inputs, self.arrival)
+            self.tail = self._longest(problem.order[::-1], problem.outputs, self.departure)
             head, tail, before = self.head, self.tail, self.possible
             self.possible = [
                 [
@@ -664,7 +645,7 @@ class Windows:
 
     def time(self, v: int, d: int) -> int:
         """Return the run time of a vertex on a device that is possible for it."""
-        run = self.grid.run[v][d]
+        run = self.run[v][d]
         assert run is not None
         return run
 
@@ -676,7 +657,7 @@ class Windows:
         Every input arrives from the device that is best for it, colocated ones from the device
         itself. By induction along the edges, no schedule is earlier.
         """
-        never, k = self.grid.horizon + 1, len(self.problem.devices)
+        never, k = self.horizon + 1, len(self.problem.devices)
         result = [[never] * k for _ in order]
         passed = [[never] * k for _ in order]  # with the run time of the vertex itself
         for v in order:
@@ -716,10 +697,10 @@ class Windows:
     def raise_to(self, backwards: bool, v: int, d: int, t: int) -> None:
         """Raise a head or, backwards, a tail; a vertex that ends too late is not on the device."""
         times = self.times(backwards)
-        if t + self.time(v, d) + self.times(not backwards)[v][d] > self.grid.horizon:
+        if t + self.time(v, d) + self.times(not backwards)[v][d] > self.horizon:
             self.exclude(self.unit[v], d)
         elif t > times[v][d]:
-            self.allowance.spend(10 + len(times[v]), 100 + len(times[v]) * 8 + self.grid.size)
+            self.allowance.spend(10 + len(times[v]), 100 + len(times[v]) * 8 + self.size)
             times[v] = [*times[v][:d], t, *times[v][d + 1 :]]
 
 
@@ -738,7 +719,7 @@ def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
     d = integer(record.get("device"), 0, len(windows.problem.devices) - 1, "device")
     demand(record.get("vertices"), "record: no vertices")
     least = turns_end(windows, d, record["vertices"])
-    demand(least > windows.grid.horizon, f"the record only proves {shown(least)} ticks")
+    demand(least > windows.horizon, f"the record only proves {shown(least)} ticks")
 
 
 def vertices_of(value: object, windows: Windows) -> list[int]:
@@ -760,29 +741,20 @@ def turns_end(windows: Windows, d: int, vertices: object) -> int:
 
 
 def in_turns(jobs: list[tuple[int, int, int]], allowance: Allowance) -> int:
-    """Return the least end of jobs that take turns, given head, run time and tail of each.
+    """Return a least end of jobs that take turns, given head, run time and tail of each.
 
-    Of the jobs that can run, the one with the longest tail does, and may be interrupted: no
-    schedule without interruptions ends earlier (Jackson's preemptive schedule).
+    Of any of them, the first starts no earlier than their least head, and after the last follows at
+    least their least tail. It suffices to look at all that begin no earlier than some job, and
+    among these, at all with no shorter tails than another.
     """
-    allowance.spend(len(jobs) * (20 + 4 * len(jobs).bit_length()))
-    jobs = sorted(jobs)
-    waiting: list[tuple[int, int]] = []  # tail, negative, and what is left to run
-    now = end = i = 0
-    while waiting or i < len(jobs):
-        if not waiting:
-            now = max(now, jobs[i][0])
-        while i < len(jobs) and jobs[i][0] <= now:
-            heapq.heappush(waiting, (-jobs[i][2], jobs[i][1]))
-            i += 1
-        tail, left = waiting[0]
-        if i < len(jobs) and now + left > jobs[i][0]:
-            heapq.heapreplace(waiting, (tail, now + left - jobs[i][0]))
-            now = jobs[i][0]
-        else:
-            heapq.heappop(waiting)
-            now += left
-            end = max(end, now - tail)
+    allowance.spend(len(jobs) * (20 + len(jobs)))
+    end, falling = 0, sorted(jobs, key=lambda job: -job[2])
+    for begin in {head for head, _, _ in jobs}:
+        total = begin
+        for head, run, tail in falling:
+            if head >= begin:
+                total += run
+                end = max(end, total + tail)
     return end
 
 
@@ -800,7 +772,7 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
     mu = [not_negative(x) for x in list_of(record.get("memory"), "memory", k)]
     limits = [limit for limit in problem.capacity if limit is not None]
     common = common_denominator((*y, *mu, *limits, *problem.need), windows.allowance)
-    bits = 4 * common.bit_length() + windows.grid.horizon.bit_length()
+    bits = 4 * common.bit_length() + windows.horizon.bit_length()
     bits += length(y) + length((*mu, *limits)) + problem.bits_of_memory
     steps = (k + len(windows.members)) * (k + 1) * 4 * calculating(bits)
     windows.allowance.spend(steps + len(problem.vertices) * (k + calculating(bits)))
@@ -827,7 +799,7 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     there = [v for v in chosen if d in windows.possible[windows.unit[v]]]
     if not there:
         return 0
-    limit = windows.grid.horizon
+    limit = windows.horizon
     limit -= min(windows.head[v][d] for v in there) + min(windows.tail[v][d] for v in there)
     if limit < 0 or limit > MAX_COUNTED:
         return max(0, limit)
@@ -868,7 +840,7 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             demand(len(rest) % 3 == 0, "a claim of times is not in threes")
             for v, d, t in zip(*[iter(rest)] * 3, strict=True):
                 integer(v, 0, len(windows.unit) - 1, "a vertex")
-                integer(t, 0, windows.grid.horizon + 1, "a time")
+                integer(t, 0, windows.horizon + 1, "a time")
                 if integer(d, 0, last, "a device") in windows.possible[windows.unit[v]]:
                     late = waits(windows, kind == "tail", v, d, t)
                     demand(late, "a claim: the vertex can start earlier")
@@ -885,7 +857,7 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
         elif kind == "full":
             d, vertices = list_of(rest, "a claim", 2)
             d = integer(d, 0, last, "a device")
-            return turns_end(windows, d, vertices) > windows.grid.horizon
+            return turns_end(windows, d, vertices) > windows.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(windows, *list_of(rest, "a claim", 2))
@@ -900,10 +872,10 @@ def waits(windows: Windows, backwards: bool, v: int, d: int, t: int) -> bool:
     can only be on ``d`` take turns there before ``v``. Backwards, all this is reversed.
     """
     problem, unit, possible = windows.problem, windows.unit, windows.possible
-    at, k, never = problem.order.index(v), len(problem.devices), windows.grid.horizon + 1
-    order, inputs, crossing = problem.order[at::-1], problem.inputs, windows.grid.departure
+    at, k, never = problem.order.index(v), len(problem.devices), windows.horizon + 1
+    order, inputs, crossing = problem.order[at::-1], problem.inputs, windows.departure
     if backwards:
-        order, inputs, crossing = problem.order[at:], problem.outputs, windows.grid.arrival
+        order, inputs, crossing = problem.order[at:], problem.outputs, windows.arrival
     head = windows.times(backwards)
     left = {unit[v]: [d]}  # by unit, where it can still be
     after: dict[int, list[tuple[int, int]]] = {v: []}  # by vertex, what waits for it
@@ -943,13 +915,12 @@ def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
     """Return whether the devices lack the time, or the memory, for what they must do.
 
     A row has a device, the begin and end of an interval, and a multiplier ``y``. Of a vertex that
-    runs there, at least as much is inside the interval as if it ran as early, or as late, as it
-    can. With ``work`` the sum of these, ``Σ work ≤ end − begin`` in every row. A price has a device
-    and a multiplier ``μ``; memory, in whole units, gives ``Σ need ≤ M`` there. So, with each unit
-    on the device where it weighs least, as in tier ``load``,
+    runs there, at least as much ``work`` is inside as if it ran as early, or as late, as it can; so
+    ``Σ work ≤ end − begin``. A price has a device and a multiplier ``μ``; memory, in whole units,
+    gives ``Σ need ≤ M`` there. So, with each unit where it weighs least, as in tier ``load``,
     ``Σ_u min_d (Σ y·work_{u,row} + μ_d·need_u) ≤ Σ y·(end − begin) + Σ μ_d·M_d``.
     """
-    problem, horizon, possible = windows.problem, windows.grid.horizon, windows.possible
+    problem, horizon, possible = windows.problem, windows.horizon, windows.possible
     k, units = len(problem.devices), len(windows.members)
     amounts = (*problem.need, *(limit for limit in problem.capacity if limit is not None))
     whole = common_denominator(amounts, windows.allowance)
@@ -1009,13 +980,13 @@ class Series:
     """
 
     def __init__(self, windows: Windows) -> None:
-        grid, problem = windows.grid, windows.problem
+        problem = windows.problem
         demand(windows.feasible, "the windows refute by themselves; the tier is path")
         n, k = len(problem.vertices), len(problem.devices)
         self.allowance = windows.allowance
         self.allowance.spend((n + 1) * k * 8, (n + 1) * (k * 24 + 2000))
-        demand(grid.horizon < MAX_TICKS, f"series: more than {MAX_TICKS} ticks")
-        self.horizon, self.k, self.sink = grid.horizon, k, n
+        demand(windows.horizon < MAX_TICKS, f"series: more than {MAX_TICKS} ticks")
+        self.horizon, self.k, self.sink = windows.horizon, k, n
         self.devices = [windows.possible[unit] for unit in problem.unit] + [[0]]
         self.run = [[NEVER] * k for _ in range(n)] + [[0] * k]
         for v in range(n):
@@ -1027,7 +998,7 @@ class Series:
         self.before: list[set[int]] = [set() for _ in self.run]
         #: ``SAME`` for vertices that share a vertex's device, ``APART`` for those that must not.
         self.rule: list[dict[int, int]] = [{} for _ in self.run]
-        self._link(grid)
+        self._link(windows)
         self._relate(windows)
         self.parts = self._split([*problem.order, n])
         self.part_of = {v: i for i, part in enumerate(self.parts) for v in part}
@@ -1036,18 +1007,18 @@ class Series:
         says = zip(self.after, self.before, self.rule, strict=True)
         self.degree = [3 + len(after) + len(before) + len(rule) for after, before, rule in says]
 
-    def _link(self, grid: Grid) -> None:
+    def _link(self, windows: Windows) -> None:
         tensors: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for u, v, tensor in grid.problem.edges:
+        for u, v, tensor in windows.problem.edges:
             tensors[u, v].append(tensor)
         # By identity, since tensors of one size share their delays.
-        tables = {id(delay): delay for delay in grid.departure.values()}
-        cells = self.k * self.k * (len(tables) + len(grid.problem.edges) - len(tensors))
+        tables = {id(delay): delay for delay in windows.departure.values()}
+        cells = self.k * self.k * (len(tables) + len(windows.problem.edges) - len(tensors))
         self.allowance.spend(3 * cells, 500 * len(tensors) + 8 * cells + 100 * len(tables))
         for name, delay in tables.items():
             tables[name] = [[x if x <= self.horizon else NEVER for x in row] for row in delay]
         for (u, v), several in tensors.items():
-            first, *others = (tables[id(grid.departure[tensor])] for tensor in several)
+            first, *others = (tables[id(windows.departure[tensor])] for tensor in several)
             for other in others:
                 first = [list(map(max, *rows)) for rows in zip(first, other, strict=True)]
             self.after[u][v] = first
@@ -1480,10 +1451,9 @@ def follows(conditions: Clause, first: Moment, second: Moment, lag: int) -> Iter
 class Encoding:
     """The variables of the formula ``order/1``, and their meaning in a schedule of ``≤ H`` ticks.
 
-    * ``place(u, d)``: unit ``u`` is on device ``d``.
-    * ``start[v]``, ``end[v]``: when ``v`` starts and ends. They are one set of variables if the run
-      time of ``v`` is the same on all its devices.
-    * Some families of clauses add variables of their own and explain them.
+    ``place(u, d)``: unit ``u`` is on device ``d``. ``start[v]`` and ``end[v]``: when ``v`` starts
+    and ends; one set of variables if the run time of ``v`` is the same on all its devices. Some
+    families of clauses add variables of their own and explain them.
     """
 
     def __init__(self, windows: Windows, document: object) -> None:
@@ -1492,8 +1462,8 @@ class Encoding:
         problem, possible = windows.problem, windows.possible
         n, k = len(problem.vertices), len(problem.devices)
         demand(windows.feasible, "the windows refute by themselves; the tier is path")
-        self.windows, self.grid, self.problem = windows, windows.grid, problem
-        self.allowance, self.horizon = windows.allowance, windows.grid.horizon
+        self.windows, self.problem = windows, problem
+        self.allowance, self.horizon = windows.allowance, windows.horizon
         self.allowance.spend(n * (50 + 10 * k), n * (1000 + 150 * k))
         demand(self.horizon < MAX_TICKS, f"more than {MAX_TICKS} ticks")
         self.loads = []
@@ -1614,7 +1584,7 @@ def precedence(code: Encoding) -> Iterator[Clause]:
     """A vertex starts no earlier than its inputs arrive; where nothing crosses, it cannot be."""
     possible = code.windows.possible
     for u, v, tensor in code.problem.edges:
-        a, b, delay = code.problem.unit[u], code.problem.unit[v], code.grid.delay[tensor]
+        a, b, delay = code.problem.unit[u], code.problem.unit[v], code.windows.delay[tensor]
         code.allowance.spend(20 + 15 * len(possible[a]) * len(possible[b]))
         known: dict[tuple[int, int], int] = {}
         for d in possible[a]:
@@ -1806,7 +1776,7 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
     come earlier.
     """
     problem, windows = code.problem, code.windows
-    matrices = {id(delay): delay for delay in code.grid.delay.values()}.values()
+    matrices = {id(delay): delay for delay in code.windows.delay.values()}.values()
     n, k = len(problem.vertices), len(problem.devices)
     code.allowance.spend(n * (10 + 3 * k))
 
@@ -1815,7 +1785,7 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
         others = [f for f in range(k) if f not in (d, e)]
         return (
             problem.capacity[d] == problem.capacity[e]
-            and all(row[d] == row[e] for row in code.grid.run)
+            and all(row[d] == row[e] for row in code.windows.run)
             and all(m[d][e] == m[e][d] for m in matrices)
             and all(m[d][f] == m[e][f] and m[f][d] == m[f][e] for m in matrices for f in others)
         )
@@ -1847,7 +1817,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
     be renumbered after that, since it moves no start: so some schedule satisfies both symmetries,
     if there is any, and all other families, which every schedule does.
     """
-    problem, delay = code.problem, code.grid.delay
+    problem, delay = code.problem, code.windows.delay
     n, k = len(problem.vertices), len(problem.devices)
     steps = n * (50 + 2 * k + calculating(problem.bits_of_memory)) + 40 * len(problem.edges)
     size = n * (500 + 8 * k + problem.bits_of_memory // 3) + 200 * len(problem.edges)
@@ -1859,7 +1829,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
             need = str(problem.need[v])  # since many numbers can share one hash
             inputs = tuple(sorted(tensor for _, tensor in problem.inputs[v]))
             outputs = tuple(sorted((w, id(delay[tensor])) for w, tensor in problem.outputs[v]))
-            classes[tuple(code.grid.run[v]), need, inputs, outputs].append(v)
+            classes[tuple(code.windows.run[v]), need, inputs, outputs].append(v)
     for u, v in chain(*map(pairwise, classes.values())):
         yield from follows([], code.start[u], code.start[v], 0)
 
@@ -1874,14 +1844,15 @@ FAMILIES: tuple[Family, ...] = (
 
 def clauses(code: Encoding, families: Sequence[Family] = FAMILIES) -> Iterator[Clause]:
     """Yield the clauses of the formula, without tautologies and duplicate literals."""
-    owed = 0
+    steps = size = 0
     for clause in chain(*(family(code) for family in families)):
-        owed += 20 + 4 * len(clause)
-        if owed > 2**14:  # not one by one, which would take longer than many a clause
-            code.allowance.spend(owed)
-            owed = 0
+        steps += 20 + 4 * len(clause)
         if TRUE not in clause:
+            size += 10 + 5 * len(clause)
             yield [literal for literal in dict.fromkeys(clause) if literal != FALSE]
+        if steps > 2**14:  # not one by one, which would take longer than many a clause
+            code.allowance.spend(steps, size)
+            steps = size = 0
 
 
 class Formula:
@@ -1889,16 +1860,10 @@ class Formula:
 
     def __init__(self, source: Iterable[Clause], allowance: Allowance | None = None) -> None:
         self.allowance = allowance or Allowance()
-        self.literals = array.array("i")
-        self.ends = array.array("q", [0])
-        owed = 0
+        self.literals, self.ends = array.array("i"), array.array("q", [0])
         for clause in source:
             self.literals.extend(clause)
             self.ends.append(len(self.literals))
-            owed += 10 + 5 * len(clause)
-            if owed > 2**14:
-                self.allowance.spend(0, owed)
-                owed = 0
         self.deleted = bytearray(len(self.ends))
         self.lemmas: dict[int, array.array[int]] = {}
 
@@ -2015,22 +1980,25 @@ TIERS: dict[str, Callable[[Windows, dict[str, Any]], None]] = {
     "series": refute_in_series,
 }  # and lrat
 
+Judge = Callable[[str, str | None], str]
+
 
 # --- 8. The certificate -------------------------------------------------------------------------
 
 
-#: Judges the content of a certificate of strategies, and what it says.
-Strategies = Callable[[bytes, dict[str, Any], Allowance], str]
-
-
-def check(directory: str, instance: str | None = None, strategies: Strategies | None = None) -> str:
+def check(directory: str, instance: str | None = None) -> str:
     """Check the certificate in a directory; return what it proves, in words.
 
     If an instance file is given, the certificate must be about it, byte for byte. If it does not
     prove its claim, a :class:`RejectedError` says why.
     """
+    return judged(_check, directory, instance)
+
+
+def judged(judge: Judge, directory: str, instance: str | None) -> str:
+    """Return the verdict of ``judge``; any error in it is a rejection."""
     try:
-        return _check(directory, instance, strategies)
+        return judge(directory, instance)
     except RejectedError:
         raise
     except Exception as error:
@@ -2038,14 +2006,10 @@ def check(directory: str, instance: str | None = None, strategies: Strategies | 
         raise RejectedError(f"malformed ({type(error).__name__}: {shown(str(error))})") from None
 
 
-def _check(directory: str, instance: str | None, strategies: Strategies | None) -> str:
+def _check(directory: str, instance: str | None) -> str:
     allowance = Allowance()
     content, head = read_document(directory, "certificate.json", allowance)
     form = head.get("format") if isinstance(head, dict) else None
-    if form == STRATEGIES:
-        demand(strategies, "a bound of strategies, which check_strategies.py judges")
-        demand(instance is None, "a bound of strategies is about no instance")
-        return strategies(content, head, allowance) if strategies else ""
     demand(len(content) <= MAX_CERTIFICATE, f"certificate.json is over {MAX_CERTIFICATE} bytes")
     of_bound = form == BOUND
     known = "format instance instance_sha256 makespan tier ticks_per_unit record"
@@ -2074,7 +2038,7 @@ def _check(directory: str, instance: str | None, strategies: Strategies | None) 
         said += f"a gap of at most {math.ceil(gap * 10_000) / 100:g}%"
     how = "no schedule takes less than 0"
     if claim > 0:
-        windows = Windows(Grid(problem, number(certificate.get("ticks_per_unit")), claim))
+        windows = Windows(problem, number(certificate.get("ticks_per_unit")), claim)
         tier = typed(certificate.get("tier"), "text", "tier")
         record = typed(certificate.get("record"), "an object", "record")
         if tier == "lrat":
@@ -2104,7 +2068,7 @@ def demand_schedule(directory: str, problem: Problem, makespan: Fraction) -> Non
     demand(reached == makespan, wrong)
 
 
-def main(arguments: Sequence[str] | None = None, strategies: Strategies | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, judge: Judge = check) -> int:
     """Check directories, print one line for each, and return the exit code."""
     parser = argparse.ArgumentParser(description="Check certificates of optima and bounds.")
     parser.add_argument("directory", nargs="+", help="holds certificate.json and its other files")
@@ -2113,7 +2077,7 @@ def main(arguments: Sequence[str] | None = None, strategies: Strategies | None =
     code = 0
     for directory in options.directory:
         try:
-            print(f"ACCEPTED: {check(directory, options.instance, strategies)}", flush=True)
+            print(f"ACCEPTED: {judge(directory, options.instance)}", flush=True)
         except RejectedError as error:
             where = f"{shown(directory)}: " if len(options.directory) > 1 else ""
             print(f"REJECTED: {where}{error}", flush=True)

@@ -21,12 +21,14 @@ from typing import Any
 if not __package__:  # run as a file
     sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from optpart.certificates import check as schedules
 from optpart.certificates.check import (
     Allowance,
     calculating,
     common_denominator,
     demand,
     integer,
+    judged,
     length,
     list_of,
     main,
@@ -35,11 +37,13 @@ from optpart.certificates.check import (
     number,
     object_of,
     optional,
+    read_document,
     shown,
     topological,
     typed,
 )
 
+STRATEGIES = "optpart-strategy-bound/1"
 MAX_MULTIPLIER = 2**128  # of a row, and of a message
 
 Span = tuple[Fraction, Fraction]  # samples as a half-open part of [0, 1)
@@ -810,5 +814,19 @@ def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance)
     )
 
 
+def check(directory: str, instance: str | None = None) -> str:
+    """Check the certificate in a directory, of strategies or not; return what it proves."""
+    return judged(_check, directory, instance)
+
+
+def _check(directory: str, instance: str | None) -> str:
+    allowance = Allowance()
+    content, head = read_document(directory, "certificate.json", allowance)
+    if not isinstance(head, dict) or head.get("format") != STRATEGIES:
+        return schedules.check(directory, instance)
+    demand(instance is None, "a bound of strategies is about no instance")
+    return check_strategies(content, head, allowance)
+
+
 if __name__ == "__main__":
-    sys.exit(main(strategies=check_strategies))
+    sys.exit(main(judge=check))

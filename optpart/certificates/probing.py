@@ -111,7 +111,7 @@ def probing_record(
     """
     units = [windows.unit[members[0]] for members in instance.units]
     search = _Search(instance, grid, searching, windows, units)
-    if not search.by_trial(windows.grid.horizon) or search.root is None:
+    if not search.by_trial(windows.horizon) or search.root is None:
         if search.left <= 0:
             raise LateError("does not refute it in the time limit")
         raise NotRefutedError("does not refute it")
@@ -348,7 +348,7 @@ class _Trimming:
             return False
         if t >= NEVER:
             # Its unit may be excluded for another member's sake.
-            latest = facts.grid.horizon - facts.time(v, d) - facts.times(not backwards)[v][d]
+            latest = facts.horizon - facts.time(v, d) - facts.times(not backwards)[v][d]
             if len(facts.members[unit]) > 1 and not waits(facts, backwards, v, d, latest + 1):
                 return False
             facts.exclude(unit, d)
@@ -399,7 +399,7 @@ class _Trimming:
         backwards, v, d, t = event
         unit = facts.unit[v]
         later = facts.times(not backwards)[v][d]
-        latest = facts.grid.horizon - facts.time(v, d) - later
+        latest = facts.horizon - facts.time(v, d) - later
         if t > latest:
             if (unit, d) not in needs.out:
                 return []
@@ -429,7 +429,7 @@ def _joined(claims: Iterable[Claim]) -> list[Claim]:
 def _crowd(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
     """Return vertices that do not fit on a device one after another, and need their times."""
     jobs = [(facts.head[v][d], facts.time(v, d), facts.tail[v][d]) for v in vertices]
-    subset = _fewest(jobs, facts.grid.horizon + 1)
+    subset = _fewest(jobs, facts.horizon + 1)
     if subset is None:
         raise NotRefutedError("what fills a device does not follow for the checker")
     begin, after, chosen = subset
@@ -474,7 +474,7 @@ def _weight(windows: Windows, work: _Work, unit: int, d: int) -> int:
         for v in windows.members[unit] if device == d else ():
             run = windows.time(v, d)
             early = windows.head[v][d] + run - begin
-            late = end - (windows.grid.horizon - windows.tail[v][d] - run)
+            late = end - (windows.horizon - windows.tail[v][d] - run)
             total += y * max(0, min(early, late, run, end - begin))
     need = sum(windows.problem.need[v] for v in windows.members[unit])
     prices = sum(mu for device, mu in work.prices if device == d)
@@ -513,8 +513,8 @@ class _Explanation:
         self.order, self.inputs = problem.order[at::-1], problem.inputs
         if backwards:
             self.order, self.inputs = problem.order[at:], problem.outputs
-        self.crossing = facts.grid.arrival if backwards else facts.grid.departure
-        self.never = facts.grid.horizon + 1
+        self.crossing = facts.arrival if backwards else facts.departure
+        self.never = facts.horizon + 1
         self.after: dict[int, list[tuple[int, int]]] = {v: []}
         #: From the start, and from the end, of a vertex on each device to the start of ``v``.
         self.passed: dict[int, dict[int, int]] = {v: {d: 0}}

@@ -267,7 +267,7 @@ def test_the_record_of_another_tier_is_rejected(tier: str, valid: dict[str, Path
         document = json.loads((valid[tier] / "certificate.json").read_text())
         if other != tier:
             problem = check.Problem(json.loads((valid["lrat"] / "instance.json").read_text()))
-            windows = check.Windows(check.Grid(problem, Fraction(1), Fraction(18)))
+            windows = check.Windows(problem, Fraction(1), Fraction(18))
             with pytest.raises(RejectedError):
                 check.TIERS[tier](windows, record)
         assert document["tier"] == tier
@@ -825,7 +825,7 @@ def test_a_weight_above_its_limit_is_ruled_out_by_the_formula(tmp_path: Path) ->
     """It is not part of the count, but it is not ignored either."""
     place = a_weight_far_above_its_limit(tmp_path / "bomb", 10**6)
     problem = check.Problem(check.read_json((place / "instance.json").read_bytes(), "instance"))
-    windows = check.Windows(check.Grid(problem, Fraction(1), Fraction(2)))
+    windows = check.Windows(problem, Fraction(1), Fraction(2))
     record = json.loads((place / "certificate.json").read_text())["record"]
     code = check.Encoding(windows, record)
     assert list(check.clauses(code, [check.memory])) == [[-code.place(0, 1)]]

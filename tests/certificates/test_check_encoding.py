@@ -28,7 +28,6 @@ from optpart.certificates.check import (
     Clause,
     Encoding,
     Family,
-    Grid,
     Problem,
     RejectedError,
     Windows,
@@ -57,11 +56,11 @@ def problem_of(instance: Instance) -> Problem:
 
 def exact_record(windows: Windows) -> dict[str, Any]:
     """Return a record with loads over all and over late vertices, and exact memory."""
-    problem = windows.grid.problem
+    problem = windows.problem
     loads = []
     for d in range(len(problem.devices)):
         loads.append([d, 0, 0])
-        heads = {min(row[d], windows.grid.horizon) for row in windows.head}
+        heads = {min(row[d], windows.horizon) for row in windows.head}
         loads += [[d, head, 0] for head in sorted(heads)[-2:]]
     scale = math.lcm(1, *(x.denominator for x in (*problem.need, *problem.capacity) if x))
     return {
@@ -78,7 +77,7 @@ def encoding(windows: Windows) -> Encoding:
 
 def windows_below(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
     problem.allowance = check.Allowance()
-    return Windows(Grid(problem, scale, makespan))
+    return Windows(problem, scale, makespan)
 
 
 def satisfiable(formula: Sequence[Clause], assumptions: Sequence[int] = ()) -> list[int] | None:

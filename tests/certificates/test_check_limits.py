@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bench.limits import judge as heavy
 from optpart.certificates import check
 from optpart.certificates.check import Allowance, RejectedError, shown
-from optpart.certificates.check_strategies import check_strategies
+from optpart.certificates.check_strategies import check as judge
 
 # --- numbers -------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ JUDGED = {
 def test_the_worst_files_are_refused_by_what_they_cost(build: heavy.Build, tmp_path: Path) -> None:
     build(tmp_path, 2**16)
     with pytest.raises(RejectedError) as error:
-        check.check(str(tmp_path), None, check_strategies)
+        judge(str(tmp_path))
     assert JUDGED.get(build.__name__, "takes too") in str(error.value)
 
 

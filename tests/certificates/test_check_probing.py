@@ -24,7 +24,6 @@ from optpart.bounds.windows import windows as known_windows
 from optpart.certificates import check
 from optpart.certificates.check import (
     Allowance,
-    Grid,
     Problem,
     RejectedError,
     Windows,
@@ -49,7 +48,7 @@ def join() -> Instance:
 
 def windows_of(instance: Instance, bound: Fraction | int, scale: Fraction | int = 1) -> Windows:
     problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
-    return Windows(Grid(problem, Fraction(scale), Fraction(bound)))
+    return Windows(problem, Fraction(scale), Fraction(bound))
 
 
 def record(*claims: Any) -> dict[str, Any]:
@@ -204,7 +203,7 @@ def test_records_of_earlier_versions_are_accepted_without_cases() -> None:
 
 def latest(windows: Windows, backwards: bool, v: int, d: int) -> int:
     """Return the greatest head or tail that the judge accepts."""
-    low, high = windows.times(backwards)[v][d], windows.grid.horizon + 1
+    low, high = windows.times(backwards)[v][d], windows.horizon + 1
     while low < high:
         middle = (low + high + 1) // 2
         if waits(windows, backwards, v, d, middle):
@@ -272,7 +271,7 @@ def test_short_schedules_satisfy_all_that_the_judge_accepts(communication: str, 
                 start = int(schedule.start[v] * scale)
                 assert d in windows.possible[windows.unit[v]]
                 assert windows.head[v][d] <= start
-                assert windows.tail[v][d] <= windows.grid.horizon - start - windows.time(v, d)
+                assert windows.tail[v][d] <= windows.horizon - start - windows.time(v, d)
     assert raised >= least
 
 
@@ -295,7 +294,7 @@ def test_the_judge_proves_what_sharpening_finds(communication: str) -> None:
         if not found:
             continue
         windows = windows_of(instance, found, grid.scale)
-        limit = windows.grid.horizon
+        limit = windows.horizon
         begin = known_windows(instance, grid, limit)
         work = Sharpened(instance, grid, begin, limit)
         if not windows.feasible or not work.run():
@@ -318,4 +317,4 @@ def filled(windows: Windows, unit: int, d: int) -> bool:
     """Whether the members of a unit do not fit on a device one after another."""
     members = windows.members[unit]
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in members]
-    return in_turns(jobs, windows.allowance) > windows.grid.horizon
+    return in_turns(jobs, windows.allowance) > windows.horizon

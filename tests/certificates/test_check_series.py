@@ -16,7 +16,6 @@ from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.certificates import check
 from optpart.certificates.certify import grid_scales
 from optpart.certificates.check import (
-    Grid,
     Problem,
     RejectedError,
     Series,
@@ -37,12 +36,12 @@ def problem_of(instance: Instance) -> Problem:
 
 def windows_of(problem: Problem, makespan: Fraction) -> Windows:
     """Return the windows on an exact grid."""
-    return Windows(Grid(problem, grid_scales(problem, makespan)[-1], makespan))
+    return Windows(problem, grid_scales(problem, makespan)[-1], makespan)
 
 
 def record_of(windows: Windows, *prices: list[Fraction]) -> Record:
     """Return the record with exact potentials at some prices; by default, memory is free."""
-    free = [Fraction(0)] * len(windows.grid.problem.devices)
+    free = [Fraction(0)] * len(windows.problem.devices)
     sets = [priced(Series(windows), values) for values in prices or [free]]
     return json.loads(json.dumps({"sets": sets}))
 
@@ -69,11 +68,10 @@ def accepted(windows: Windows, record: Record) -> bool:
 def drawn_prices(rng: np.random.Generator, windows: Windows) -> list[Fraction]:
     """Draw prices of which the whole capacity costs up to about twice the makespan."""
     return [
-        Fraction(int(rng.integers(0, 3) * rng.integers(0, windows.grid.horizon + 2)), 1)
-        / max(1, limit)
+        Fraction(int(rng.integers(0, 3) * rng.integers(0, windows.horizon + 2)), 1) / max(1, limit)
         if limit is not None
         else Fraction(0)
-        for limit in windows.grid.problem.capacity
+        for limit in windows.problem.capacity
     ]
 
 
@@ -143,7 +141,7 @@ def judge(rng: np.random.Generator, instance: Instance, seen: Counter[str]) -> N
         return
     scale = grid_scales(problem, best.makespan)[-1]
     for late in (0, 1):
-        windows = Windows(Grid(problem, scale, best.makespan + late / scale))
+        windows = Windows(problem, scale, best.makespan + late / scale)
         if not windows.feasible:
             assert not late
             continue
@@ -252,7 +250,7 @@ def test_a_horizon_that_some_schedule_keeps_is_not_refuted(honest: tuple[Windows
     assert best is not None
     problem = problem_of(tight())
     scale = grid_scales(problem, best.makespan)[-1]
-    windows = Windows(Grid(problem, scale, best.makespan + 1 / scale))
+    windows = Windows(problem, scale, best.makespan + 1 / scale)
     assert "does not exclude" in reason(windows, record_of(windows, PRICES))
     assert "does not exclude" in reason(windows, honest[1])
 

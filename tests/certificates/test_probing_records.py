@@ -17,7 +17,7 @@ from optpart import Instance
 from optpart.bounds.destructive import destructive_bound
 from optpart.certificates import check, probing
 from optpart.certificates.certify import certify_bound
-from optpart.certificates.check import Grid, Problem, RejectedError, Windows, refute_by_probing
+from optpart.certificates.check import Problem, RejectedError, Windows, refute_by_probing
 from optpart.certificates.probing import NotRefutedError, probing_record
 from optpart.formats import native
 from optpart.kernels import ticks
@@ -27,7 +27,7 @@ from optpart.testing.draw import draw_instance
 def windows_of(instance: Instance, bound: Fraction) -> tuple[Windows, ticks.Grid]:
     problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
     grid = ticks.Grid.of(instance)
-    return Windows(Grid(problem, grid.scale, bound)), grid
+    return Windows(problem, grid.scale, bound), grid
 
 
 def written(instance: Instance, bound: Fraction) -> tuple[Windows, dict[str, Any]]:

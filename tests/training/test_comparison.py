@@ -2,8 +2,7 @@
 
 import pytest
 
-from optpart.certificates.check import check
-from optpart.certificates.check_strategies import check_strategies
+from optpart.certificates.check_strategies import check
 from optpart.testing.chains import chain, cluster
 from optpart.training.comparison import bounded, compare
 from optpart.training.makers.base import Budget
@@ -21,7 +20,7 @@ def test_the_integer_program_is_in_the_bound_but_not_in_the_certificate(problem,
     assert both.certified == linear.certified == linear.value
     assert both.value > linear.value
     both.certify(tmp_path)
-    check(str(tmp_path), None, check_strategies)
+    check(str(tmp_path))
 
 
 def test_the_bound_is_at_most_every_strategy(problem):

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart.certificates import check
-from optpart.certificates.check_strategies import check_strategies
+from optpart.certificates import check_strategies as check
+from optpart.certificates.check import RejectedError
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain
@@ -24,11 +24,11 @@ from optpart.training.strategy import Decision
 
 def verdict(document, folder):
     (folder / "certificate.json").write_text(json.dumps(document))
-    return check.check(str(folder), None, check_strategies)
+    return check.check(str(folder))
 
 
 def rejected(document, folder):
-    with pytest.raises(check.RejectedError) as caught:
+    with pytest.raises(RejectedError) as caught:
         verdict(document, folder)
     return str(caught.value)
 
@@ -74,7 +74,7 @@ def test_every_bound_is_accepted_and_no_more(seed, tmp_path):
     if bound.value is None:
         pytest.skip("no strategy has all links")
     write_certificate(choices, bound, tmp_path)
-    assert "no strategy takes less than" in check.check(str(tmp_path), None, check_strategies)
+    assert "no strategy takes less than" in check.check(str(tmp_path))
     document = certificate(choices, bound)
     tick = choices.options.tick or Fraction(1, 1000)
     document["bound"] = str(bound.value + tick)
@@ -194,8 +194,8 @@ def test_a_changed_problem_is_rejected(tight, tmp_path, where, value):
 def test_another_instance_is_refused(tight, tmp_path):
     _, document = tight
     (tmp_path / "certificate.json").write_text(json.dumps(document))
-    with pytest.raises(check.RejectedError, match="about no instance"):
-        check.check(str(tmp_path), "instance.json", check_strategies)
+    with pytest.raises(RejectedError, match="about no instance"):
+        check.check(str(tmp_path), "instance.json")
 
 
 def test_a_bound_that_no_strategy_exists_has_no_certificate(tight):
