@@ -186,7 +186,7 @@ def known_forwards(place: Path, size: int) -> None:
     in_series(place, instance, 2, n, bound=3 * n)
 
 
-# --- intervals and probing ------------------------------------------------------------------------
+# --- probing -------------------------------------------------------------------------------------
 
 
 def probing(place: Path, size: int, claim: Any, n: int, k: int, **more: Any) -> None:
