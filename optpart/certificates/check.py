@@ -4,18 +4,11 @@
 
 For each directory, it prints one line that begins with ``ACCEPTED`` or ``REJECTED``; it exits with
 1 if any is rejected. It is all in this file, needs only Python's standard library, and nothing
-outside has to be trusted. From top to bottom:
-
-1. numbers and files, and what they may cost, so that no file can exhaust time or memory;
-2. the instance, read from its JSON into exact fractions;
-3. the upper half: a schedule satisfies every rule, and ends at the claimed makespan ``T``;
-4. windows: every schedule shorter than ``T`` gives one of at most ``H`` ticks with times rounded
-   down, so it is enough to refute those; where and when can their vertices be?
-5. tiers ``path``, ``one-machine``, ``load`` and ``probing``: rules that leave nothing possible;
-6. tier ``series``: a search of parts, one after another;
-7. tier ``lrat``: a formula, built here, that every such schedule satisfies, and a refutation of it;
-8. the certificate, which says which of these to check.
-
+outside has to be trusted. From top to bottom: numbers and files, and what they may cost; the
+instance; its schedule, which ends at the claimed makespan ``T``; windows of schedules that end
+earlier; tiers ``path``, ``one-machine``, ``load`` and ``probing``, rules that leave nothing
+possible; tier ``series``, a search of parts in a row; tier ``lrat``, a formula that every such
+schedule satisfies, and its refutation; the certificate, which says which of these to check.
 The argument for each rule stands beside it; ``docs/certificates.md`` gives the format.
 """
 
@@ -46,31 +39,32 @@ BOUND = "optpart-bound/1"
 
 MAX_STEPS = 400_000_000  # per MiB of all files; at least as many for smaller ones
 MAX_BYTES = 700 * 2**20  # of memory, as estimated
-MAX_DIGITS = 400  # in the text of a number
-MAX_EXPONENT = 300
+MAX_DIGITS, MAX_EXPONENT = 400, 300  # in the text of a number
 MAX_BITS = 4096  # of common denominators and scales
-MAX_CERTIFICATE = 2**20  # bytes
-MAX_JSON = 2**23  # bytes of instance and schedule
+MAX_CERTIFICATE, MAX_JSON = 2**20, 2**23  # bytes; the second of instance and schedule
 MAX_PACKED = 2**26  # bytes of a proof; the unpacker keeps a second copy of them
 MAX_PROOF = 2**28  # bytes, unpacked
 MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes thirty times as much
 MAX_UNPACKER = 2**27  # bytes of memory that unpacking may take
-JSON = 48  # bytes of memory for a byte of JSON
-MAX_CELLS = 300_000  # vertices × devices
-MAX_DEVICES = 500
-MAX_VARIABLES = 2**31 - 1
-LEMMA = 300  # bytes of a lemma without its literals
-MAX_NUMBER = 2**31  # number of a lemma; larger numbers could be chosen to share one hash
+JSON, LEMMA = 48, 300  # bytes of memory for a byte of JSON, and for a lemma without its literals
+MAX_CELLS, MAX_DEVICES = 300_000, 500  # vertices × devices
+MAX_NUMBER = 2**31  # of variables and lemmas; larger ones could be chosen to share one hash
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
 MAX_TICKS = 2**62  # of a horizon, a potential, or a price in tiers ``series`` and ``lrat``
-ROUNDS = 20  # of tightening the windows
-MAX_ASSUMPTIONS = 20  # at one time
 MAX_MULTIPLIER = 2**128  # of a row, and of a price
+ROUNDS, MAX_ASSUMPTIONS = 20, 20  # of tightening the windows; and at one time
 
 COMMUNICATION = ("delay", "sendrecv", "link", "port")
 MEMORY = ("none", "estimate", "edges")
 
-_NUMBER = re.compile(r"[+-]?(\d+/\d+|(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?)", re.ASCII)
+Rows = list[dict[str, Any]]
+Moves = dict[tuple[int, int], tuple[Fraction, Fraction]]  # tensor and device; departure, arrival
+Times = list[list[int]]
+Label = tuple[int, ...]
+Bounded = tuple[int, Label]
+Clause = list[int]
+
+_NUMBER = re.compile(r"[+-]?(\d+/0*[1-9]\d*|(\d+\.?\d*|\.\d+)([eE]([+-]?\d+))?)", re.ASCII)
 
 
 class RejectedError(Exception):
@@ -86,8 +80,8 @@ def demand(condition: object, reason: str) -> None:
 class Allowance:
     """The remaining cost of judging: steps of a tenth of a microsecond, and bytes of memory.
 
-    Both are paid for before they are used, by measured estimates that are rather too high
-    (``bench/limits/judge``). Steps grow with the size of the files in bytes, memory does not.
+    Both are paid for before they are used, by measured estimates (``bench/limits/judge``) that are
+    rather too high. Steps grow with the bytes of the files, memory does not.
     """
 
     def __init__(self, size: int = 0) -> None:
@@ -128,10 +122,7 @@ def number(value: object) -> Fraction:
     if match is None:
         raise RejectedError(f"{shown(value)} is not a number")
     demand(abs(int(match[4] or 0)) <= MAX_EXPONENT, f"{shown(value)} has too large an exponent")
-    try:
-        return Fraction(text)
-    except ZeroDivisionError:
-        raise RejectedError(f"{shown(value)} divides by zero") from None
+    return Fraction(text)
 
 
 def not_negative(value: object) -> Fraction:
@@ -261,9 +252,6 @@ def topological(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
 
 
 # --- 2. The instance --------------------------------------------------------------------------
-
-
-Rows = list[dict[str, Any]]
 
 
 class Problem:
@@ -501,9 +489,6 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     return max(end, default=Fraction(0))
 
 
-Moves = dict[tuple[int, int], tuple[Fraction, Fraction]]  # tensor and device; departure, arrival
-
-
 def check_turns(
     problem: Problem, device: list[int], start: list[Fraction], end: list[Fraction], moves: Moves
 ) -> None:
@@ -554,8 +539,6 @@ def check_transfers(
 
 
 # --- 4. Windows ---------------------------------------------------------------------------------
-
-Times = list[list[int]]
 
 
 class Windows:
@@ -613,32 +596,24 @@ class Windows:
                 self.arrival[like] = list(map(list, zip(*self.departure[like], strict=True)))
             self.delay[tensor], self.arrival[tensor] = self.delay[like], self.arrival[like]
             self.departure[tensor] = self.departure[like]
-        self._narrow()
-
-    def _narrow(self) -> None:
-        problem, k, last = self.problem, len(self.problem.devices), self.horizon
-        cells = len(problem.vertices) * k
+        cells = len(problem.vertices) * len(k)
         self.allowance.spend(2 * cells, 4 * cells * self.size + 200 * len(problem.edges))
         can = [[p is not None for p in row] for row in self.run]
-        self.possible = [
-            [d for d in range(k) if all(can[v][d] for v in unit)] for unit in self.members
-        ]
+        self.possible = [[d for d in k if all(can[v][d] for v in unit)] for unit in self.members]
         # Dropping devices makes other heads and tails larger; each round is valid by itself.
         for _ in range(ROUNDS):
             ends = chain(*(edge[:2] for edge in problem.edges))
             ways = sum(len(self.possible[self.unit[v]]) for v in ends)
-            self.allowance.spend(ways * (10 + k) + 10 * len(problem.edges) + 16 * cells)
+            self.allowance.spend(ways * (10 + len(k)) + 10 * len(problem.edges) + 16 * cells)
             self.head = self._longest(problem.order, problem.inputs, self.arrival)
             self.tail = self._longest(problem.order[::-1], problem.outputs, self.departure)
             head, tail, before = self.head, self.tail, self.possible
-            self.possible = [
-                [
-                    d
-                    for d in row
-                    if all(head[v][d] + self.time(v, d) + tail[v][d] <= last for v in unit)
-                ]
-                for unit, row in zip(self.members, before, strict=True)
-            ]
+            self.possible = []
+            for unit, row in zip(self.members, before, strict=True):
+                took = {
+                    d: max(head[v][d] + self.time(v, d) + tail[v][d] for v in unit) for d in row
+                }
+                self.possible.append([d for d in row if took[d] <= horizon])
             if self.possible == before:
                 break
         self.feasible = all(self.possible)
@@ -792,8 +767,7 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
 def room(windows: Windows, chosen: set[int], d: int) -> int:
     """Return the most ticks for which the chosen vertices can run on a device.
 
-    They take turns between the least head and the least tail of those that can be there, and their
-    total run time is a sum over some of their units.
+    They take turns between the least head and tail there, and run for a sum over some of the units.
     """
     windows.allowance.spend(len(chosen) * (5 + len(windows.problem.devices) // 8))
     there = [v for v in chosen if d in windows.possible[windows.unit[v]]]
@@ -960,9 +934,6 @@ def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
 NEVER = 2**100  # a time beyond all others, even after adding them up
 NOTHING, SAME, APART = range(3)  # what the place of one vertex says about that of another
 
-Label = tuple[int, ...]
-Bounded = tuple[int, Label]
-
 
 class Series:
     """The vertices in parts that run one after another, and what connects them.
@@ -1041,10 +1012,6 @@ class Series:
             for v, w in permutations(group, 2):
                 self.rule[v][w] = SAME
 
-    def relation(self, v: int, w: int) -> tuple[Times | None, int]:
-        """Return what one vertex says about another: delays, if any, and a rule."""
-        return self.after[v].get(w), self.rule[v].get(w, NOTHING)
-
     def related(self, vertices: Iterable[int]) -> set[int]:
         """Return the vertices about which some vertices say something."""
         return set().union(*(self.after[v] for v in vertices), *(self.rule[v] for v in vertices))
@@ -1091,8 +1058,7 @@ class Series:
     def undominated(self, labels: list[Bounded], memory: int) -> list[Bounded]:
         """Return labels of which none is nowhere less than another that uses the same memory.
 
-        What follows a label can follow one that is nowhere later just as early. All labels of a
-        state use as much memory in all, but for rounding, so comparing others would help little.
+        What follows a label can follow one that is nowhere later just as early.
         """
         kept, length = list[Bounded](), len(labels[0][1])
         self.allowance.spend(len(labels) * len(labels).bit_length() * (3 + length // 4))
@@ -1160,12 +1126,10 @@ class Prices:
 class State:
     """The vertices of a part that are placed, and the labels of that state.
 
-    A label holds the memory used on each device (in the forward pass only), the moment from which
-    each device is free, and the earliest start of each vertex with a *slot* on each device. A
-    vertex has a slot if it is not placed, and either can be next or depends on a placed one by an
-    edge, a colocation or a separation; ``at`` says where it begins in a label. ``rest`` are the
-    vertices of the part that are not placed, and ``next`` those of them that can be next; ``need``
-    is the memory of everything that is not placed, here and in the parts that follow.
+    A label holds the memory used on each device (only forwards), the moment from which each device
+    is free, and the earliest start on each device of every vertex with a slot. These can be
+    ``next``, or depend on a placed one by an edge, a colocation or a separation; their slots begin
+    ``at`` some place. ``rest`` is left of the part, and ``need`` the memory of all that is left.
     """
 
     def __init__(self, part: Part, placed: frozenset[int]) -> None:
@@ -1195,11 +1159,10 @@ Step = tuple[int, int, State, list[tuple[int | None, list[int], Times | None, in
 class Part:
     """The ways to place the vertices of a part after a cut.
 
-    Vertices are placed in the order of their starts, then ends, then topologically, each as early
-    as possible: so none starts later than in the schedule that was sorted, in which vertices on one
-    device follow each other in that order. Backwards, only the cut before and the part itself
-    matter; what connects others is ignored, which only makes schedules shorter. Forwards, labels
-    hold memory, and all that earlier vertices say about later ones (``known``).
+    Sort the vertices of a schedule by start, then end, then topologically: those on one device
+    follow each other. Placed in this order, as early as possible, none starts later. Backwards,
+    what connects others than the cut before and the part is ignored, which only makes schedules
+    shorter. Forwards, labels hold memory, and all that earlier vertices say about ``known`` ones.
     """
 
     def __init__(self, series: Series, i: int, known: set[int] | None = None) -> None:
@@ -1225,10 +1188,11 @@ class Part:
                 to = self.state(state.placed | {v})
                 steps = 20 + len(state.placed) + 10 * len(to.at)
                 series.allowance.spend(steps, 300 + 120 * len(to.at))
-                rows = (
-                    (state.at.get(w), series.anywhere[w], *series.relation(v, w)) for w in to.at
-                )
-                state.steps.append((v, state.at[v], to, list(rows)))
+                moves = []
+                for w in to.at:
+                    says = series.after[v].get(w), series.rule[v].get(w, NOTHING)
+                    moves.append((state.at.get(w), series.anywhere[w], *says))
+                state.steps.append((v, state.at[v], to, moves))
         return state.steps
 
     def start(self, d: int) -> Label:
@@ -1238,18 +1202,18 @@ class Part:
         for w in self.state().at:
             row: Sequence[int] = series.anywhere[w]
             if self.cut is not None:
-                row = moved(row, *series.relation(self.cut, w), d, 0)
+                rule = series.rule[self.cut].get(w, NOTHING)
+                row = moved(row, series.after[self.cut].get(w), rule, d, 0)
             label += row
         return tuple(label)
 
     def extend(self, label: Label, step: Step, d: int, prices: Prices | None) -> Label | None:
         """Place the vertex of a step on a device; return ``None`` if that is not possible.
 
-        Nothing starts before the next vertex, whichever that is, so all times before its earliest
-        start are raised to that. If ``prices`` are given, what is paid for the vertex delays
-        everything that follows: a label that is later, but has paid less by as much, dominates as
-        well. Otherwise, its memory is counted; no schedule exceeds it, and no device is said to
-        have more room than everything else together needs.
+        Nothing starts before the next vertex, so all times before its earliest start are raised to
+        that. If ``prices`` are given, what is paid for the vertex delays everything that follows: a
+        label that is later, but has paid less by as much, dominates as well. Otherwise, memory is
+        counted; no device is said to have more room than everything else together needs.
         """
         series, memory, k, (v, at, to, moves) = self.series, self.memory, self.series.k, step
         begin = label[at + d]
@@ -1324,10 +1288,9 @@ class Part:
 class Guide:
     """Lower bounds of what the labels of a part can become, at some prices.
 
-    ``remain`` says how much follows the start of each vertex on each device, along a path: time to
-    the end of the part, what is paid for the vertices of the path beyond the least, and the
-    potential of the cut. At each vertex, the path goes on with the successor that makes it longest,
-    on the device that makes it shortest.
+    ``remain`` says how much follows the start of each vertex on each device, along a path with the
+    best device at each step: time to the end of the part, what is paid for the vertices of the path
+    beyond the least, and the potential of the cut.
     """
 
     def __init__(self, part: Part, prices: Prices) -> None:
@@ -1419,8 +1382,6 @@ def refute_in_series(windows: Windows, record: dict[str, Any]) -> None:
 
 # --- 7. A formula and its proof -----------------------------------------------------------------
 
-Clause = list[int]
-
 TRUE, FALSE = 1, -1  # literals of a variable that is in no clause
 
 
@@ -1498,7 +1459,7 @@ class Encoding:
     def new(self, count: int = 1) -> int:
         """Allocate new variables; return the first."""
         self.variables += count
-        demand(self.variables <= MAX_VARIABLES, "the formula has too many variables")
+        demand(self.variables < MAX_NUMBER, "the formula has too many variables")
         self.allowance.spend(count)
         return self.variables - count + 1
 
@@ -1512,9 +1473,8 @@ class Encoding:
     def among(self, a: int, b: int, pairs: set[tuple[int, int]]) -> tuple[int, list[Clause]]:
         """Return a literal that holds if units ``a`` and ``b`` are on one of the pairs of devices.
 
-        Its clauses are returned with it, the first time only. ``b`` is on some device; so if ``a``
-        is on ``d``, and ``b`` is on no device that forms no pair with ``d``, the literal holds. The
-        same holds with ``a`` and ``b`` exchanged.
+        Its clauses come with it, the first time only. ``b`` is on some device; so if ``a`` is on
+        ``d``, and ``b`` on none that forms no pair with ``d``, the literal holds; and vice versa.
         """
         k, possible = len(self.problem.devices), self.windows.possible
         cells = len(possible[a]) * len(possible[b])
@@ -1540,8 +1500,7 @@ class Encoding:
         """Yield clauses for ``second ≥ first + lag``, with the lag by the devices of two units.
 
         One implication per distinct lag, for the pairs of devices where it is as long or longer.
-        """
-        # A set is slow if numbers share one hash.
+        """  # A set would be slow if numbers share one hash.
         for lag in [value for value, _ in groupby(sorted(lags.values()))]:
             self.allowance.spend(20 + 5 * len(lags))
             pairs = {pair for pair, time in lags.items() if time >= lag}
@@ -1600,9 +1559,8 @@ def precedence(code: Encoding) -> Iterator[Clause]:
 def turns(code: Encoding) -> Iterator[Clause]:
     """Of two vertices on one device, one ends before the other starts.
 
-    Two literals mean "ends before", one for either order. If there is no choice of devices, one
-    literal and its negation suffice. If a path of edges or the windows imply the order, there are
-    no clauses.
+    Two literals mean "ends before", one for either order; without a choice of devices, one and its
+    negation suffice. If a path of edges or the windows imply the order, there are no clauses.
     """
     problem, start, end = code.problem, code.start, code.end
     n = len(problem.vertices)
@@ -1672,9 +1630,8 @@ def windows_by_device(code: Encoding) -> Iterator[Clause]:
 def loads(code: Encoding) -> Iterator[Clause]:
     """Implied: vertices on a device take turns between the least head and the least tail.
 
-    For each ``(device, head, tail)`` of the record: of the vertices with at least this head and
-    tail there, the first starts no earlier than ``head``, and the last ends at least ``tail``
-    before the horizon.
+    For each ``(device, head, tail)`` of the record: of the vertices with at least these there, the
+    first starts no earlier than ``head``, and the last ends at least ``tail`` before the horizon.
     """
     windows, k = code.windows, len(code.problem.devices)
     for d, head, tail in code.loads:
@@ -1748,21 +1705,16 @@ def at_most(code: Encoding, weights: list[tuple[int, int]], limit: int) -> Itera
     nodes: dict[int, int] = {limit: TRUE}
     for i, (weight, literal) in enumerate(items):
         following: dict[int, int] = {}
-
-        def node(room: int, i: int = i, following: dict[int, int] = following) -> int:
-            if room < 0:
-                return FALSE
-            if room >= most[i + 1]:
-                return TRUE
-            largest = (sums[i + 1] & ((2 << room) - 1)).bit_length() - 1
-            if largest not in following:
-                following[largest] = code.new()
-            return following[largest]
-
         code.allowance.spend(len(nodes) * (20 + 4 * bits))
         for room, name in nodes.items():
-            yield [-name, node(room)]
-            yield [-name, -literal, node(room + weight)]
+            for left, condition in ((room, []), (room + weight, [-literal])):
+                node = TRUE if left >= 0 else FALSE
+                if 0 <= left < most[i + 1]:
+                    largest = (sums[i + 1] & ((2 << left) - 1)).bit_length() - 1
+                    if largest not in following:
+                        following[largest] = code.new()
+                    node = following[largest]
+                yield [-name, *condition, node]
         nodes = following
     code.allowance.spend(0, -held)
 
@@ -1770,10 +1722,9 @@ def at_most(code: Encoding, weights: list[tuple[int, int]], limit: int) -> Itera
 def alike_devices(code: Encoding) -> Iterator[Clause]:
     """Symmetry: units take identical devices in turn.
 
-    If exchanging any two devices of a class changes no run time, delay or capacity, a schedule
-    remains valid when they are renumbered in the order of their first units. Then a unit is on the
-    next device of a class only if an earlier unit is on the device before it. Units with more work
-    come earlier.
+    If exchanging any two devices of a class changes no run time, delay or capacity, they may be
+    renumbered in the order of their first units, those with more work first. Then a unit is on the
+    next device of a class only if an earlier unit is on the device before it.
     """
     problem, windows = code.problem, code.windows
     matrices = {id(delay): delay for delay in code.windows.delay.values()}.values()
