@@ -42,7 +42,7 @@ layers: $(VENV)/develop
 
 # The judge alone, without optpart's other parts: it needs Python and nothing else.
 check-certificates:
-	$(PYTHON) -I -S optpart/certify/check.py instances/certificates/*
+	$(PYTHON) -I -S optpart/certificates/check.py instances/certificates/*
 
 # A wheel with machine code, for this version of Python on this kind of processor.
 wheel: $(VENV)/develop

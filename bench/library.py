@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TypeAlias, get_args
 
 from optpart.bounds.best import best_bound
-from optpart.certify.certify import certify as write_certificate
+from optpart.certificates.certify import certify as write_certificate
 from optpart.costs.drawn import drawn
 from optpart.costs.roofline import roofline
 from optpart.devices.named import NamedCluster

@@ -103,6 +103,7 @@ _HOME = {
     "Work": "problem.workload",
     "Workload": "problem.workload",
     "attainable": "ordering.efficiency",
+    "certify": "api",
     "certify_bound": "api",
     "check": "api",
     "compare": "api",
@@ -143,7 +144,7 @@ _HOME = {
 shown_by(lambda: import_module("optpart.report.faces"))
 
 # Packages that can be called; see there.
-_CALLABLE = ("bounds", "certify", "export")
+_CALLABLE = ("bounds", "export")
 
 __all__ = [*_HOME, *_CALLABLE, "__version__"]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.bounds.best import LowerBound
-    from optpart.certify.certify import CertifiedBound, Refutation
+    from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.costs.costed import Costed
     from optpart.devices.named import NamedCluster
     from optpart.export.llm import Text
@@ -741,8 +741,8 @@ def certify(
     UncertifiedError
         If no schedule or no proof was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError
-    from optpart.certify.certify import certify as write
+    from optpart.certificates.certify import UncertifiedError
+    from optpart.certificates.certify import certify as write
     from optpart.formats.result import read_found
     from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
@@ -796,8 +796,8 @@ def certify_bound(
     UncertifiedError
         If there is no schedule, or no proof of any bound was found; then nothing is written.
     """
-    from optpart.certify.certify import UncertifiedError
-    from optpart.certify.certify import certify_bound as write
+    from optpart.certificates.certify import UncertifiedError
+    from optpart.certificates.certify import certify_bound as write
     from optpart.formats.result import read_found
 
     instance, source = _certifiable(instance, directory)
@@ -827,7 +827,7 @@ def _certifiable(
     instance: Instance | str | Path, directory: str | Path
 ) -> tuple[Instance, bytes | None]:
     """Return an instance and its file, if it can be certified in a folder."""
-    from optpart.certify.certify import HOLDS, problem_of
+    from optpart.certificates.certify import HOLDS, problem_of
     from optpart.folders import check_folder
 
     check_folder(directory, HOLDS)
@@ -856,8 +856,8 @@ def check(directory: str | Path, instance: str | Path | None = None) -> str:
     CertificateError
         If the certificate does not prove its claim, with the reason.
     """
-    from optpart.certify.check import RejectedError
-    from optpart.certify.check import check as judge
+    from optpart.certificates.check import RejectedError
+    from optpart.certificates.check_strategies import check as judge
 
     try:
         said = judge(str(directory), None if instance is None else str(instance))

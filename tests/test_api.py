@@ -41,7 +41,7 @@ def test_python_can_suggest_a_name_close_to_an_unknown_one() -> None:
     assert (caught.value.name, caught.value.obj) == ("slove", op)
 
 
-@pytest.mark.parametrize("name", ["bounds", "certify", "export"])
+@pytest.mark.parametrize("name", ["bounds", "export"])
 def test_some_names_are_packages_that_can_be_called(name: str) -> None:
     package = getattr(op, name)
     assert isinstance(package, ModuleType)
@@ -50,7 +50,7 @@ def test_some_names_are_packages_that_can_be_called(name: str) -> None:
 
 def test_importing_a_module_of_such_a_package_takes_nothing_away() -> None:
     code = (
-        "import optpart as op, optpart.bounds.best; from optpart.certify import check;"
+        "import optpart as op, optpart.bounds.best; from optpart.certificates import check;"
         f"print(len(op.bounds({SMALL!r})), callable(op.certify))"
     )
     done = subprocess.run(

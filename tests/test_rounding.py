@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).parent.parent / "optpart"
 
 #: Where floats are formatted otherwise, how, and what they are.
 HELD = {
-    "certify/check.py": ("g", "the checker shares no code; it rounds gaps up itself"),
-    "certify/sat.py": ("g", "a time limit"),
+    "certificates/check.py": ("g", "the checker shares no code; it rounds gaps up itself"),
+    "certificates/sat.py": ("g", "a time limit"),
     "commands/devices.py": (".3f .4g g", "figures of datasheets"),
     "commands/reduce.py": (".2f", "seconds"),
     "generate/family.py": ("g", "names of instances"),

@@ -71,7 +71,7 @@ HELD = {
         training_api.py export_strategy write_text
     """,
     "replaces only a folder that its manifest lists": """
-        certify/certify.py _write new_folder
+        certificates/certify.py _write new_folder
         export/onnx_parts.py write new_folder
         report/paper/folder.py write_folder new_folder
         training/bounds/certificate.py write_certificate new_folder
@@ -81,10 +81,10 @@ HELD = {
         folders.py _put shutil.rmtree
     """,
     _NEW: """
-        certify/certify.py _write write_bytes ANY
-        certify/sat.py main open w+b
-        certify/sat.py main write_bytes
-        certify/sat.py refute write_bytes
+        certificates/certify.py _write write_bytes ANY
+        certificates/sat.py main open w+b
+        certificates/sat.py main write_bytes
+        certificates/sat.py refute write_bytes
         children/keeper.py _watch write_text
         children/keeper.py main open wb
         exact/milp_worker.py _cbc writeMPS
@@ -101,7 +101,7 @@ HELD = {
         training/bounds/certificate.py write_certificate write_text ANY
     """,
     "a temporary folder with a random name, which is made new and removed with all in it": """
-        certify/sat.py refute Scratch
+        certificates/sat.py refute Scratch
         children/keeper.py main shutil.rmtree
         children/scratch.py Scratch.__enter__ mkdir
         children/scratch.py Scratch.__exit__ shutil.rmtree

@@ -27,7 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.store import RESULTS, Store, Values
-from optpart.certify.certify import certify
+from optpart.certificates.certify import certify
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
 from optpart.formats.detect import read_instance

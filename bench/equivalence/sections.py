@@ -301,7 +301,7 @@ def certificates() -> Rows:
     for folder in sorted(places.iterdir()):
         code, out, _ = run("check", folder)
         yield folder.name, {"code": code, "out": masked(out)}
-    judge = [sys.executable, "-P", "-m", "optpart.certify.check", places / "heft-10"]
+    judge = [sys.executable, "-P", "-m", "optpart.certificates.check", places / "heft-10"]
     yield "alone", subprocess.run(judge, capture_output=True, check=False).returncode
 
 

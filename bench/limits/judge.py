@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-CHECKER = Path(__file__).parents[2] / "optpart" / "certify" / "check.py"
+CHECKER = Path(__file__).parents[2] / "optpart" / "certificates" / "check_strategies.py"
 
 #: Seconds of processor time, and bytes of address space.
 SECONDS, BYTES = 60, 2**30
@@ -186,29 +186,7 @@ def known_forwards(place: Path, size: int) -> None:
     in_series(place, instance, 2, n, bound=3 * n)
 
 
-# --- intervals and probing ------------------------------------------------------------------------
-
-
-def leaves(place: Path, size: int) -> None:
-    """Cases of vertices on hundreds of devices."""
-    n, k = 100, 400
-    cases = [x for i in range(1, n) for x in (0, i)] + [-1] * n
-    step = {"vertices": list(range(n)), "cases": cases}
-    instance = {"vertices": plain(n), "devices": devices(k)}
-    steps = longest(size, step, 60_000)
-    written(place, instance, tier="intervals", record={"steps": steps})
-
-
-def apart(place: Path, size: int) -> None:
-    """Steps about a vertex that is separated from all others."""
-    n = size // 60
-    instance = {
-        "vertices": plain(n),
-        "devices": devices(3),
-        "separation": [["v0", name] for name in names(n)[1:]],
-    }
-    steps = longest(size // 2, {"vertices": [0], "cases": [-1]})
-    written(place, instance, tier="intervals", record={"steps": steps})
+# --- probing -------------------------------------------------------------------------------------
 
 
 def probing(place: Path, size: int, claim: Any, n: int, k: int, **more: Any) -> None:
@@ -216,7 +194,7 @@ def probing(place: Path, size: int, claim: Any, n: int, k: int, **more: Any) -> 
     slow = [{"name": "d0", "speed": "1/10000"}, *devices(k)[1:]]
     instance = {"vertices": plain(n, outputs=[1]), "devices": slow, "bandwidth": 1, **more}
     reserve = len(json.dumps(instance)) + 2**12
-    record = {"steps": [], "backwards": [], "claims": longest(size, claim, reserve)}
+    record = {"claims": longest(size, claim, reserve)}
     written(place, instance, tier="probing", record=record)
 
 
@@ -392,8 +370,8 @@ def parameters(place: Path, size: int) -> None:
 
 
 KINDS: tuple[Build, ...] = (
-    numbers, run_times, delays, windows, schedule, load, states, labels, known_forwards, leaves,
-    apart, assumptions, ancestors, no_times, work, formula, pairs, diagrams, deletions, lemmas,
+    numbers, run_times, delays, windows, schedule, load, states, labels, known_forwards,
+    assumptions, ancestors, no_times, work, formula, pairs, diagrams, deletions, lemmas,
     hints, layouts, few_layouts, rows, messages, waiting, parameters,
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ import optpart as op
 from bench.output import down, markdown, up
 from bench.search.networks import NAMES
 from bench.store import MACHINE, Runs, Values
-from optpart.certify.certify import certify_bound
+from optpart.certificates.certify import certify_bound
 from optpart.study.library import best_schedule
 
 NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")

@@ -23,16 +23,16 @@ import numpy as np
 
 from bench.soak.damage import other_value
 from bench.soak.runs import FailedError
-from optpart.certify import check
-from optpart.certify.certify import UncertifiedError, certify, certify_bound
-from optpart.certify.check import RejectedError
+from optpart.certificates import check
+from optpart.certificates.certify import UncertifiedError, certify, certify_bound
+from optpart.certificates.check import RejectedError
+from optpart.certificates.check_strategies import check as judge
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.result import schedule_to_dict
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, retime
 from optpart.testing import brute_force
-from optpart.testing.cases import drawn_record
 from optpart.testing.choices import best_strategy, tiny_choices
 from optpart.testing.disguise import renamed
 from optpart.testing.draw import draw_instance
@@ -77,7 +77,7 @@ def _verdict(files: Files, folder: Path) -> str | None:
     for name, content in files.items():
         (place / name).write_bytes(content)
     try:
-        return check.check(str(place))
+        return judge(str(place))
     except RejectedError as error:
         if "\n" in str(error) or len(str(error)) > 600:
             raise FailedError(f"a message of {len(str(error))} characters: {error}") from error
@@ -283,18 +283,32 @@ def _another_proof(
     return files
 
 
-def _cases(
+def _claims(
     files: Files, instance: Instance, schedule: object, number: int, draw: random.Random
 ) -> Files:
-    """Claim that drawn cases of intervals prove the bound, or a greater one."""
+    """Claim that drawn heads, tails and exclusions prove the bound, or a greater one."""
     problem = check.Problem(check.read_json(files["instance.json"], "instance"))
     certificate = json.loads(files["certificate.json"])
-    record = drawn_record(draw, problem)
-    if certificate["tier"] == "intervals" and draw.random() < 0.5:
-        for part, steps in certificate["record"].items():
-            record[part] = [*record.get(part, ()), *steps]
     claim = Fraction(certificate["bound"]) * draw.choice((1, Fraction(1001, 1000), Fraction(4, 3)))
-    changed = {"bound": str(claim), "tier": "intervals", "record": record}
+    n, k, units = len(problem.vertices), len(problem.devices), len(problem.members)
+    horizon = int(claim * Fraction(certificate["ticks_per_unit"]))
+
+    def drawn(depth: int) -> list[Any]:
+        v, d, kind = draw.randrange(n), draw.randrange(k), draw.randrange(5 if depth else 4)
+        if kind < 2:
+            time = draw.choice((draw.randint(0, horizon), horizon // 2, 1 + horizon // 4))
+            return [("head", "tail")[kind], v, d, min(time, max(0, horizon - 1))]
+        if kind == 2:
+            return ["full", d, draw.sample(range(n), draw.randint(1, n))]
+        if kind == 3:
+            rows = [[d, 0, draw.randint(0, max(0, horizon - 1)), draw.randint(1, 9)]]
+            return ["work", rows, []]
+        return ["not", draw.randrange(units), d, [drawn(depth - 1) for _ in range(3)]]
+
+    claims = [drawn(2) for _ in range(draw.randint(1, 6))]
+    if certificate["tier"] == "probing" and draw.random() < 0.5:
+        claims += certificate["record"]["claims"]
+    changed = {"bound": str(claim), "tier": "probing", "record": {"claims": claims}}
     files["certificate.json"] = json.dumps(certificate | changed).encode()
     return files
 
@@ -363,7 +377,7 @@ def _packed(name: str, content: bytes, draw: random.Random, *, sound: bool = Fal
 def _shipped(name: str) -> tuple[Instance, Files, Fraction]:
     place = _LIBRARY / name
     files = {path.name: path.read_bytes() for path in sorted(place.iterdir())}
-    true = _makespan(check.check(str(place)))
+    true = _makespan(judge(str(place)))
     return native.read(place / "instance.json"), files, true
 
 
@@ -421,7 +435,7 @@ def _of_bound(base: int, number: int, draw: random.Random, folder: Path) -> str:
             certificate.pop("makespan", None)
         forged["certificate.json"] = json.dumps(certificate).encode()
     else:
-        forge: Callable[..., Files] = draw.choice((_bytes, _values, _values, _proof, _cases))
+        forge: Callable[..., Files] = draw.choice((_bytes, _values, _values, _proof, _claims))
         forged = forge(forged, instance, None, number, draw)
     said = _verdict(forged, folder)
     if said is None:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.soak.runs import FailedError
-from optpart.certify import check
-from optpart.certify.check import RejectedError
+from optpart.certificates import check
+from optpart.certificates.check import RejectedError
 from optpart.errors import OptpartError
 from optpart.formats import native, result
 from optpart.search import checkpoint

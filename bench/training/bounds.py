@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from optpart.certify import check
+from optpart.certificates.check_strategies import check
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
@@ -54,7 +54,7 @@ def main() -> int:
         seconds = time.process_time() - begin
         with tempfile.TemporaryDirectory() as folder:
             write_certificate(choices, bound, folder)
-            check.check(folder)
+            check(str(folder))
         evaluator = Evaluator(problem)
         numbers = [evaluator.actions(row) for row in lists]
         drawn = []

@@ -11,7 +11,7 @@ from optpart.clock import remaining
 from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
-    from optpart.certify.certify import Refutation
+    from optpart.certificates.certify import Refutation
     from optpart.problem.instance import Instance
 
 
@@ -51,8 +51,8 @@ def certify(
     import time
 
     from optpart.api import load_with_source
-    from optpart.certify.certify import HOLDS, UncertifiedError, problem_of
-    from optpart.certify.certify import certify as write
+    from optpart.certificates.certify import HOLDS, UncertifiedError, problem_of
+    from optpart.certificates.certify import certify as write
     from optpart.errors import InputError
     from optpart.folders import check_folder
     from optpart.formats.json import pretty
@@ -142,7 +142,7 @@ def _certify_bound(
     """Certify the greatest lower bound for which a proof is found."""
     from optpart.api import bounds
     from optpart.bounds.best import largest
-    from optpart.certify.certify import UncertifiedError, certify_bound
+    from optpart.certificates.certify import UncertifiedError, certify_bound
     from optpart.formats.json import pretty
     from optpart.formats.result import read_found
     from optpart.problem.feasibility import contradiction, excluded

@@ -24,7 +24,7 @@ def check(
     """Verify certificates: is the schedule valid, and is none shorter?
 
     Exits with 0 if all are accepted and with 1 if any is rejected. The same checker runs without
-    the rest of optpart: python -m optpart.certify.check DIRECTORY.
+    the rest of optpart: python -m optpart.certificates.check DIRECTORY.
     """
     from optpart.api import check as verified
     from optpart.errors import CertificateError, InputError

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from optpart.certify.certify import Refutation
+from optpart.certificates.certify import Refutation
 from optpart.errors import InputError
 from optpart.escaping import brief
 from optpart.languages import to_html

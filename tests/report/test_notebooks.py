@@ -16,7 +16,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import optpart as op
-from optpart.certify.certify import Refutation
+from optpart.certificates.certify import Refutation
 from optpart.errors import InputError
 from optpart.problem.graph import Graph
 from optpart.report.plots import KINDS

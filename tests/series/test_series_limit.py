@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from optpart import Budget, Cluster, GraphBuilder, Instance, Status, clock
-from optpart.certify import series as certificates
+from optpart.certificates import series as certificates
 from optpart.clock import OutOfTimeError
 from optpart.series import bound, lattice, problem, solve
 from optpart.series.dual import Pricing

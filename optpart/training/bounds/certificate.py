@@ -1,4 +1,4 @@
-"""Certificates of strategy bounds, which ``optpart/certify/check.py`` verifies.
+"""Certificates of strategy bounds, which ``certificates/check_strategies.py`` verifies.
 
 The file states the graph, the cluster, the actions, and which rows are combined with which whole
 multipliers. The checker computes all coefficients itself.

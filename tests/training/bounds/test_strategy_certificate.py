@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart.certify import check
+from optpart.certificates import check_strategies as check
+from optpart.certificates.check import RejectedError
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain
@@ -27,7 +28,7 @@ def verdict(document, folder):
 
 
 def rejected(document, folder):
-    with pytest.raises(check.RejectedError) as caught:
+    with pytest.raises(RejectedError) as caught:
         verdict(document, folder)
     return str(caught.value)
 
@@ -193,7 +194,7 @@ def test_a_changed_problem_is_rejected(tight, tmp_path, where, value):
 def test_another_instance_is_refused(tight, tmp_path):
     _, document = tight
     (tmp_path / "certificate.json").write_text(json.dumps(document))
-    with pytest.raises(check.RejectedError, match="about no instance"):
+    with pytest.raises(RejectedError, match="about no instance"):
         check.check(str(tmp_path), "instance.json")
 
 

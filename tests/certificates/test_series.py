@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.certify import check
-from optpart.certify.certify import certify, grid_scales
-from optpart.certify.check import Grid, Prices, Problem, Series, Windows, refute_in_series
-from optpart.certify.series import NotInSeriesError, priced, proposed_prices, series_record
+from optpart.certificates import check
+from optpart.certificates.certify import certify, grid_scales
+from optpart.certificates.check import Prices, Problem, Series, Windows, refute_in_series
+from optpart.certificates.series import NotInSeriesError, priced, proposed_prices, series_record
 from optpart.formats import native
 from optpart.study import library
 
@@ -31,7 +31,7 @@ class Case:
     def of(cls, instance: Instance, makespan: int, finer: int = 1) -> Case:
         problem = Problem(check.read_json(native.dumps(instance).encode(), "instance"))
         ticks = finer * grid_scales(problem, Fraction(makespan))[-1]
-        return cls(instance, Windows(Grid(problem, ticks, Fraction(makespan))), ticks)
+        return cls(instance, Windows(problem, ticks, Fraction(makespan)), ticks)
 
     def record(self, seconds: float = 60) -> dict[str, Any]:
         found = series_record(self.instance, self.windows, self.ticks, seconds)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optpart import Instance, retime
-from optpart.certify.check import Problem, RejectedError, check_schedule, read_json
+from optpart.certificates.check import Problem, RejectedError, check_schedule, read_json
 from optpart.errors import InputError
 from optpart.formats import native
 from optpart.formats.result import schedule_from_dict, schedule_to_dict

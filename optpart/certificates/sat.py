@@ -1,7 +1,7 @@
 """Unsatisfiability with a proof: CaDiCaL, in a process of its own, writing LRAT.
 
-Nothing here is trusted. The proof is a claim, which :mod:`optpart.certify.trim` checks and shortens
-and the checker checks again.
+Nothing here is trusted. The proof is a claim, which :mod:`optpart.certificates.trim` checks and
+shortens and the checker checks again.
 """
 
 from __future__ import annotations

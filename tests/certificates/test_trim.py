@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pysat.solvers import Cadical195
 
-from optpart.certify.check import Formula, check_proof
-from optpart.certify.trim import Proof, ProofError, trim
+from optpart.certificates.check import Formula, check_proof
+from optpart.certificates.trim import Proof, ProofError, trim
 
 #: No two of the four corners agree with 1 and 2 as they are.
 SQUARE = [[1, 2], [-1, 2], [1, -2], [-1, -2]]

@@ -9,11 +9,8 @@ by earlier heads, tails and exclusions, which thereby become needed in turn.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
-from functools import partial
-from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -25,14 +22,13 @@ from optpart.bounds.energy import overload
 from optpart.bounds.one_machine import Sharpening, must_run_on
 from optpart.bounds.windows import NEVER
 from optpart.bounds.windows import Windows as Known
-from optpart.certify.arithmetic import Record
-from optpart.certify.check import (
+from optpart.certificates.arithmetic import Record
+from optpart.certificates.check import (
     MAX_CERTIFICATE,
-    Ancestry,
-    Facts,
     Windows,
+    common_denominator,
     too_much_work,
-    weights,
+    waits,
 )
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
@@ -97,12 +93,7 @@ _End = _Full | _Work | None
 
 
 def probing_record(
-    instance: Instance,
-    windows: Windows,
-    grid: Grid,
-    by_intervals: Record,
-    searching: float,
-    deadline: float,
+    instance: Instance, windows: Windows, grid: Grid, searching: float, deadline: float
 ) -> Record:
     """Refute the horizon of some windows.
 
@@ -110,8 +101,6 @@ def probing_record(
     ----------
     windows : Windows
         Of the checker, on the grid ``grid``.
-    by_intervals : dict
-        A record of tier ``intervals``, which raises heads and tails first.
     searching, deadline : float
         When the search has to end, and when the record has to be written.
 
@@ -120,17 +109,14 @@ def probing_record(
     NotRefutedError
         A :class:`LateError` if more time may help.
     """
-    record = {part: by_intervals.get(part, []) for part in ("steps", "backwards")}
-    facts = _Traced.after_intervals(windows, record)
-    units = [windows.grid.problem.unit[members[0]] for members in instance.units]
-    search = _Search(instance, grid, searching, facts, units)
-    limit = windows.grid.horizon
-    if not search.by_trial(limit) or search.root is None:
+    units = [windows.unit[members[0]] for members in instance.units]
+    search = _Search(instance, grid, searching, windows, units)
+    if not search.by_trial(windows.horizon) or search.root is None:
         if search.left <= 0:
             raise LateError("does not refute it in the time limit")
         raise NotRefutedError("does not refute it")
-    needs = _Needs(facts.copy())
-    record["claims"] = _Trimming(units, deadline).claims(facts, search.root, needs)
+    facts = _Traced(windows)
+    record = {"claims": _Trimming(units, deadline).claims(facts, search.root, _Needs(windows))}
     size = len(json.dumps(record))
     if size > MAX_CERTIFICATE - _RESERVE:
         raise NotRefutedError(f"its record takes {size} bytes")
@@ -206,7 +192,7 @@ class _Recorded(Sharpening):
 
 
 class _Search(Refutation):
-    """Refutation of a length from the facts of the checker on, written down.
+    """Refutation of a length from the windows of the checker on, written down.
 
     Attributes
     ----------
@@ -215,19 +201,23 @@ class _Search(Refutation):
     """
 
     def __init__(
-        self, instance: Instance, grid: Grid, deadline: float, facts: Facts, units: list[int]
+        self, instance: Instance, grid: Grid, deadline: float, windows: Windows, units: list[int]
     ) -> None:
         super().__init__(instance, grid, deadline)
         self.root: _Recorded | None = None
-        possible = np.array([[not x for x in facts.free[unit]] for unit in units], dtype=np.bool_)
+        possible = np.zeros((len(units), instance.devices), dtype=np.bool_)
+        for row, unit in zip(possible, units, strict=True):
+            row[windows.possible[unit]] = True
         there = possible[instance.unit_of]
         head, tail = (
-            np.where(there, np.array(rows, dtype=np.int64), NEVER) for rows in facts.known
+            np.where(there, np.array(rows, dtype=np.int64), NEVER)
+            for rows in (windows.head, windows.tail)
         )
         self._start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
         # Both count memory in whole units, but not in the same ones.
         need, _ = whole_memory(instance, relax=True)
-        self._unit = Fraction(int(need.sum()), max(1, sum(facts.need)))
+        theirs = _whole(windows) * sum(windows.problem.need)
+        self._unit = Fraction(int(need.sum()), max(1, int(theirs)))
 
     def _begin(self, window: Known, limit: int) -> Sharpening:
         self.root = _Recorded(self.instance, self.grid, self._start, limit)
@@ -255,53 +245,36 @@ class _Search(Refutation):
         return True
 
 
-class _Traced(Facts):
-    """Facts of the checker whose changes can be undone.
+class _Traced(Windows):
+    """Windows of the checker whose changes can be undone."""
 
-    Attributes
-    ----------
-    trail : list of callables, optional
-        They undo the changes, the last one first; ``None`` to forget them.
-    """
+    def __init__(self, windows: Windows) -> None:
+        self.__dict__.update(windows.__dict__)
+        self.head, self.tail = windows.head[:], windows.tail[:]
+        self.possible = windows.possible[:]
+        self.trail: list[tuple[list[list[int]], int, list[int]]] = []
 
-    trail: list[Callable[[], None]] | None = None
+    def assuming(self, unit: int, d: int) -> Self:
+        trial = super().assuming(unit, d)
+        assert isinstance(trial, type(self))
+        trial.trail = []
+        return trial
 
-    def copy(self) -> Self:
-        facts = super().copy()
-        facts.trail = None
-        return facts
+    def exclude(self, unit: int, d: int) -> None:
+        self.trail.append((self.possible, unit, self.possible[unit]))
+        super().exclude(unit, d)
+
+    def raise_to(self, backwards: bool, v: int, d: int, t: int) -> None:
+        times = self.times(backwards)
+        self.trail.append((times, v, times[v]))
+        super().raise_to(backwards, v, d, t)
 
     def undo(self, length: int) -> None:
         """Undo all changes but the first ``length``."""
-        assert self.trail is not None
         while len(self.trail) > length:
-            self.trail.pop()()
-
-    def spend(self, steps: int) -> None:
-        """Count nothing."""
-
-    def hold(self, size: int) -> None:
-        """Count nothing."""
-
-    def keep(self, unit: int, devices: list[int]) -> None:
-        possible, free, refuted = self.possible[unit], self.free[unit], self.refuted
-
-        def undo() -> None:
-            self.possible[unit], self.free[unit], self.refuted = possible, free, refuted
-
-        if self.trail is not None:
-            self.trail.append(undo)
-        super().keep(unit, devices)
-
-    def _set(self, backwards: bool, v: int, row: list[int]) -> None:
-        known, ended = self.known[backwards][v], self.ended[backwards][v]
-
-        def undo() -> None:
-            self.known[backwards][v], self.ended[backwards][v] = known, ended
-
-        if self.trail is not None:
-            self.trail.append(undo)
-        super()._set(backwards, v, row)
+            rows, i, row = self.trail.pop()
+            rows[i] = row
+        self.feasible = all(self.possible)
 
 
 class _Needs:
@@ -309,7 +282,7 @@ class _Needs:
 
     Attributes
     ----------
-    base : Facts
+    base : Windows
         What is known in the beginning, and by assumption.
     times : dict
         Least value by direction, vertex and device.
@@ -317,24 +290,20 @@ class _Needs:
         Unit and device.
     """
 
-    def __init__(self, base: Facts) -> None:
+    def __init__(self, base: Windows) -> None:
         self.base = base
         self.times: dict[tuple[bool, int, int], int] = {}
         self.out: set[tuple[int, int]] = set()
 
-    def lacks(self, backwards: bool, v: int, d: int, t: int) -> bool:
-        """Return whether a time is not known from the beginning."""
-        return t > self.base.known[backwards][v][d]
-
     def time(self, backwards: bool, v: int, d: int, t: int) -> None:
         """Need a head or tail of at least ``t``."""
-        if self.lacks(backwards, v, d, t):
+        if t > self.base.times(backwards)[v][d]:
             key = backwards, v, d
             self.times[key] = max(t, self.times.get(key, 0))
 
     def not_on(self, unit: int, d: int) -> None:
         """Need a unit not to be on a device."""
-        if not self.base.free[unit][d]:
+        if d in self.base.possible[unit]:
             self.out.add((unit, d))
 
     def add(self, other: _Needs) -> None:
@@ -343,21 +312,6 @@ class _Needs:
             self.time(*key, t)
         for pair in other.out:
             self.not_on(*pair)
-
-    def drop(self, unit: int, d: int) -> None:
-        """Forget what is needed of a unit on a device."""
-        self.out.discard((unit, d))
-        for v in self.base.members[unit]:
-            for backwards in (False, True):
-                self.times.pop((backwards, v, d), None)
-
-    def excluded(self, unit: int, d: int, before: Facts) -> bool:
-        """Return whether anything needs an exclusion, given what is known before."""
-        return (unit, d) in self.out or any(
-            self.times.get((backwards, v, d), 0) > before.known[backwards][v][d]
-            for v in self.base.members[unit]
-            for backwards in (False, True)
-        )
 
 
 class _Trimming:
@@ -368,11 +322,10 @@ class _Trimming:
 
     def claims(self, facts: _Traced, work: _Recorded, needs: _Needs) -> list[Claim]:
         """Return claims that leave nothing possible, and need what they follow from."""
-        facts.trail = []
         events = []
         for event in work.log:
             mark = len(facts.trail)
-            if not facts.refuted and self._apply(facts, event):
+            if facts.feasible and self._apply(facts, event):
                 events.append((mark, event))
         claims: list[Claim] = self._contradiction(facts, work.end, needs)
         for mark, event in reversed(events):
@@ -394,23 +347,21 @@ class _Trimming:
         if d not in facts.possible[unit]:
             return False
         if t >= NEVER:
-            latest = facts.horizon - facts.run[v][d] - facts.known[not backwards][v][d]
             # Its unit may be excluded for another member's sake.
-            if len(facts.members[unit]) > 1 and not Ancestry(facts, backwards, v, d).proves(
-                latest + 1
-            ):
+            latest = facts.horizon - facts.time(v, d) - facts.times(not backwards)[v][d]
+            if len(facts.members[unit]) > 1 and not waits(facts, backwards, v, d, latest + 1):
                 return False
             facts.exclude(unit, d)
             return True
-        if t <= facts.known[backwards][v][d]:
+        if t <= facts.times(backwards)[v][d]:
             return False
         facts.raise_to(backwards, v, d, t)
         return True
 
     def _contradiction(self, facts: _Traced, end: _End, needs: _Needs) -> list[Claim]:
         """Need what contradicts in the end; return the claim of it, if it is one."""
-        k = len(facts.run[0])
-        if facts.refuted:
+        k = len(facts.problem.devices)
+        if not facts.feasible:
             unit = facts.possible.index([])
             for d in range(k):
                 needs.not_on(unit, d)
@@ -433,32 +384,31 @@ class _Trimming:
         if isinstance(event, _Time):
             return self._time(facts, event, needs)
         unit, d = self.units[event.unit], event.d
-        if not needs.excluded(unit, d, facts):
+        if (unit, d) not in needs.out:
             return []
-        needs.drop(unit, d)
+        needs.out.remove((unit, d))
         if isinstance(event, _Alone):
             chosen = _crowd(facts, d, facts.members[unit], needs)
             return [["not", unit, d, [["full", d, chosen]]]]
-        trial = facts.assume(unit, d)
-        inner = _Needs(needs.base.assume(unit, d))
-        why = self.claims(trial, event.trial, inner)
+        inner = _Needs(needs.base.assuming(unit, d))
+        why = self.claims(facts.assuming(unit, d), event.trial, inner)
         needs.add(inner)
         return [["not", unit, d, why]]
 
     def _time(self, facts: _Traced, event: _Time, needs: _Needs) -> list[Claim]:
         backwards, v, d, t = event
         unit = facts.unit[v]
-        later = facts.known[not backwards][v][d]
-        latest = facts.horizon - facts.run[v][d] - later
+        later = facts.times(not backwards)[v][d]
+        latest = facts.horizon - facts.time(v, d) - later
         if t > latest:
-            if not needs.excluded(unit, d, facts):
+            if (unit, d) not in needs.out:
                 return []
-            needs.drop(unit, d)
+            needs.out.remove((unit, d))
             needs.time(not backwards, v, d, later)
             t = latest + 1
         else:
             t = needs.times.get((backwards, v, d), 0)
-            if t <= facts.known[backwards][v][d]:
+            if t <= facts.times(backwards)[v][d]:
                 return []
             del needs.times[backwards, v, d]
         _Explanation(facts, backwards, v, d, t, needs).explain()
@@ -476,9 +426,9 @@ def _joined(claims: Iterable[Claim]) -> list[Claim]:
     return joined
 
 
-def _crowd(facts: Facts, d: int, vertices: list[int], needs: _Needs) -> list[int]:
+def _crowd(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
     """Return vertices that do not fit on a device one after another, and need their times."""
-    jobs = [(facts.known[False][v][d], facts.run[v][d], facts.known[True][v][d]) for v in vertices]
+    jobs = [(facts.head[v][d], facts.time(v, d), facts.tail[v][d]) for v in vertices]
     subset = _fewest(jobs, facts.horizon + 1)
     if subset is None:
         raise NotRefutedError("what fills a device does not follow for the checker")
@@ -510,219 +460,157 @@ def _fewest(jobs: list[tuple[int, int, int]], t: int) -> tuple[int, int, list[in
     return best
 
 
-def _need_work(facts: Facts, work: _Work, needs: _Needs) -> None:
+def _whole(windows: Windows) -> int:
+    """Return how many units of the checker one unit of memory is."""
+    problem = windows.problem
+    limits = (limit for limit in problem.capacity if limit is not None)
+    return common_denominator((*problem.need, *limits), windows.allowance)
+
+
+def _weight(windows: Windows, work: _Work, unit: int, d: int) -> int:
+    """Return what a unit weighs on a device; see ``too_much_work`` of the checker."""
+    total = 0
+    for device, begin, end, y in work.rows:
+        for v in windows.members[unit] if device == d else ():
+            run = windows.time(v, d)
+            early = windows.head[v][d] + run - begin
+            late = end - (windows.horizon - windows.tail[v][d] - run)
+            total += y * max(0, min(early, late, run, end - begin))
+    need = sum(windows.problem.need[v] for v in windows.members[unit])
+    prices = sum(mu for device, mu in work.prices if device == d)
+    return total + prices * int(_whole(windows) * need)
+
+
+def _need_work(facts: Windows, work: _Work, needs: _Needs) -> None:
     """Need the heads and tails, and the exclusions, from which too much work follows."""
-    k = len(facts.run[0])
-    now, before = weights(facts, *work), weights(needs.base, *work)
     for unit, members in enumerate(facts.members):
-        least = min(now[unit][d] for d in facts.possible[unit])
-        for d in range(k):
-            if needs.base.free[unit][d] or before[unit][d] >= least:
+        least = min(_weight(facts, work, unit, d) for d in facts.possible[unit])
+        for d in needs.base.possible[unit]:
+            if _weight(needs.base, work, unit, d) >= least:
                 continue
-            if facts.free[unit][d]:
+            if d not in facts.possible[unit]:
                 needs.not_on(unit, d)
-            else:
-                for v in members:
-                    needs.time(False, v, d, facts.known[False][v][d])
-                    needs.time(True, v, d, facts.known[True][v][d])
-
-
-class _Edge(NamedTuple):
-    """An edge to a vertex, and the times of its tensor to ``d`` from elsewhere, and back."""
-
-    to: int
-    arriving: list[int]
-    leaving: list[int]
+                continue
+            for v in members:
+                needs.time(False, v, d, facts.head[v][d])
+                needs.time(True, v, d, facts.tail[v][d])
 
 
 class _Explanation:
-    """Why a vertex does not start on a device before a time; see :class:`Ancestry`.
+    """Why a vertex does not start on a device before a time; see ``waits`` of the checker.
 
-    Goals are that values of ancestors are at least so much. Earlier ancestors are explained first,
-    so that the goals of later ones are complete when it is their turn.
+    The checker assumes that it does, and goes from the vertex to its ancestors. Goals are that a
+    vertex cannot be on a device then, or that some time passes from its end there to the start.
+    They lead from ancestors to what is nearer to the vertex, so those farthest are explained first.
     """
 
     def __init__(
-        self, facts: Facts, backwards: bool, v: int, d: int, t: int, needs: _Needs
+        self, facts: Windows, backwards: bool, v: int, d: int, t: int, needs: _Needs
     ) -> None:
         self.facts, self.backwards, self.v, self.d, self.t = facts, backwards, v, d, t
         self.needs = needs
-        self.ancestry = Ancestry(facts, backwards, v, d)
-        self.side = facts.sides[backwards]
-        self.bound: dict[int, int] = {}
-        self.if_here: dict[int, int] = {}
-        self.if_away: dict[int, int] = {}
+        problem, at = facts.problem, facts.problem.order.index(v)
+        self.order, self.inputs = problem.order[at::-1], problem.inputs
+        if backwards:
+            self.order, self.inputs = problem.order[at:], problem.outputs
+        self.crossing = facts.arrival if backwards else facts.departure
+        self.never = facts.horizon + 1
+        self.after: dict[int, list[tuple[int, int]]] = {v: []}
+        #: From the start, and from the end, of a vertex on each device to the start of ``v``.
+        self.passed: dict[int, dict[int, int]] = {v: {d: 0}}
+        self.rest: dict[int, dict[int, int]] = {}
+        #: Where each unit can be, and the vertex for whose sake it cannot be on a device.
+        self.left = {facts.unit[v]: [d]}
+        self.because: dict[tuple[int, int], int] = {}
+        #: The goals: devices that a vertex cannot be on, and times by device.
+        self.out: dict[int, set[int]] = {}
+        self.least: dict[int, dict[int, int]] = {}
+        self.nowhere = self._reach()
+
+    def _reach(self) -> int | None:
+        """Go from the vertex to its ancestors; return the first that cannot be anywhere."""
+        facts, unit = self.facts, self.facts.unit
+        head = facts.times(self.backwards)
+        for x in self.order:
+            if x not in self.after:
+                continue
+            for w, tensor in self.inputs[x]:
+                self.after.setdefault(w, []).append((x, tensor))
+            if x == self.v:
+                continue
+            here = self.left.get(unit[x], facts.possible[unit[x]])
+            self.rest[x] = {e: max(self._ways(x, e)) for e in here}
+            self.passed[x] = {}
+            for e, least in self.rest[x].items():
+                if head[x][e] + facts.time(x, e) + least < self.t:
+                    self.passed[x][e] = facts.time(x, e) + least
+                else:
+                    self.because[unit[x], e] = x
+            self.left[unit[x]] = list(self.passed[x])
+            if not self.passed[x]:
+                return x
+        return None
+
+    def _ways(self, x: int, e: int) -> list[int]:
+        """Return how much passes from the end of a vertex on a device, by each edge."""
+        return [self._way(x, e, y, tensor) for y, tensor in self.after[x]]
+
+    def _way(self, x: int, e: int, y: int, tensor: int) -> int:
+        if self.facts.unit[x] == self.facts.unit[y]:
+            return self.passed[y].get(e, self.never)
+        times = self.crossing[tensor][e]
+        return min(self.never, *(times[f] + time for f, time in self.passed[y].items()))
 
     def explain(self) -> None:
         """Need what the claim follows from."""
-        ancestry, facts = self.ancestry, self.facts
-        self._begin()
-        later: dict[int, list[_Edge]] = defaultdict(list)
-        for y in ancestry.here:
-            for w, arriving, leaving in self.side.inputs[y]:
-                later[w].append(_Edge(y, arriving[self.d], leaving[self.d]))
-        for x in sorted(ancestry.here, key=self.side.position.__getitem__):
-            if x == self.v:
-                break
-            if facts.unit[x] != facts.unit[self.v] and x in self.bound:
-                self._bound(x, self.bound[x], later[x])
-            if self.if_here.get(x, 0) > 0:
-                self._if_here(x, self.if_here[x], later[x])
-            if self.if_away.get(x, 0) > 0:
-                self._if_away(x, self.if_away[x], later[x])
-
-    def _begin(self) -> None:
-        facts, d, ancestry = self.facts, self.d, self.ancestry
-        jobs = ancestry.forced(self.t)
-        # What was excluded from the beginning needs no explanation.
-        wrong = sorted(
-            (w for w in jobs if facts.free[facts.unit[w]][d]),
-            key=lambda w: (not self.needs.base.free[facts.unit[w]][d], -self.side.position[w]),
-        )
-        if wrong:
-            self._forced(wrong[0])
-            self.needs.not_on(facts.unit[wrong[0]], d)
-            return
-        head = facts.known[self.backwards]
-        numbers = [(head[w][d], facts.run[w][d], ancestry.if_here[w]) for w in jobs]
-        subset = _fewest(numbers, self.t)
-        if subset is None:
-            raise NotRefutedError("a head or tail does not follow for the checker")
-        begin, after, chosen = subset
-        for i in chosen:
-            self._forced(jobs[i])
-            self.needs.time(self.backwards, jobs[i], d, begin)
-            _raise(self.if_here, jobs[i], after)
-
-    def _forced(self, w: int) -> None:
-        """Need that a vertex, or one colocated with it, must be here."""
-        bound, unit = self.ancestry.bound, self.facts.unit
-        if bound[w] < self.t:
-            w = next(m for m in self.facts.members[unit[w]] if bound.get(m, 0) >= self.t)
-        _raise(self.bound, w, self.t)
-
-    def _here(self, x: int, t: int) -> None:
-        """Need that from the start of ``x``, if it is here, ``t`` passes."""
-        if x == self.v or t <= 0:
-            return
-        facts, unit = self.facts, self.facts.unit[x]
-        left = t - facts.run[x][self.d]
-        if facts.free[unit][self.d] and (
-            self.needs.base.free[unit][self.d] or self.ancestry.if_here[x] < left
-        ):
-            self.needs.not_on(unit, self.d)
+        facts, unit, d = self.facts, self.facts.unit, self.d
+        head = facts.times(self.backwards)
+        if self.nowhere is not None:
+            self._only(self.nowhere, set())
         else:
-            _raise(self.if_here, x, left)
+            jobs = [w for w in self.rest if self.left[unit[w]] == [d]]
+            times = [(head[w][d], facts.time(w, d), self.rest[w][d]) for w in jobs]
+            subset = _fewest(times, self.t)
+            if subset is None:
+                raise NotRefutedError("a head or tail does not follow for the checker")
+            begin, after, chosen = subset
+            for i in chosen:
+                self._only(jobs[i], {d})
+                self.needs.time(self.backwards, jobs[i], d, begin)
+                self._passes(jobs[i], d, after)
+        for x in reversed(self.rest):
+            for e in self.out.get(x, ()):
+                self.needs.time(self.backwards, x, e, head[x][e])
+                self._passes(x, e, self.t - head[x][e] - facts.time(x, e))
+            for e, time in self.least.get(x, {}).items():
+                if time > 0:
+                    self._edge(x, e, time)
 
-    def _there(self, x: int, t: int) -> None:
-        """Need that from the start of ``x``, if it is away, ``t`` passes."""
-        facts, ancestry = self.facts, self.ancestry
-        if t <= 0 or facts.unit[x] == facts.unit[self.v]:
-            return
-        away = ancestry.if_away[x]
-        if ancestry.fastest(x) + away < t:
-            _raise(self.bound, x, facts.never)
-            return
-        _raise(self.if_away, x, t - self._other(x, facts.run[x], t - away))
-
-    def _other(self, x: int, times: list[int], least: int) -> int:
-        """Exclude ``x`` from other devices with a time below ``least``; return the least left."""
+    def _only(self, x: int, devices: set[int]) -> None:
+        """Need that a unit is on no other than some devices."""
         unit = self.facts.unit[x]
-        then = self.facts.never
-        for e, time in enumerate(times):
-            if e == self.d:
-                continue
-            if time < least:
-                self.needs.not_on(unit, e)
-            elif not self.needs.base.free[unit][e]:
-                then = min(then, time)
-        return then
+        for e in set(self.needs.base.possible[unit]) - devices:
+            self._not_on(unit, e)
 
-    def _if_here(self, x: int, t: int, later: list[_Edge]) -> None:
-        facts, ancestry = self.facts, self.ancestry
+    def _not_on(self, unit: int, e: int) -> None:
+        if (unit, e) in self.because:
+            self.out.setdefault(self.because[unit, e], set()).add(e)
+        elif unit != self.facts.unit[self.v]:
+            self.needs.not_on(unit, e)
 
-        def reached(edge: _Edge) -> int:
-            y = edge.to
-            if facts.unit[x] == facts.unit[y]:
-                return ancestry.here[y]
-            far: int = min(map(add, facts.free[facts.unit[y]], edge.leaving))
-            return min(ancestry.here[y], far + ancestry.there[y])
+    def _passes(self, x: int, e: int, time: int) -> None:
+        goals = self.least.setdefault(x, {})
+        goals[e] = max(time, goals.get(e, 0))
 
-        best = max(later, key=reached)
-        self._here(best.to, t)
-        if facts.unit[x] != facts.unit[best.to]:
-            far = self._other(best.to, best.leaving, t - ancestry.there[best.to])
-            self._there(best.to, t - far)
-
-    def _if_away(self, x: int, t: int, later: list[_Edge]) -> None:
-        facts, ancestry = self.facts, self.ancestry
-
-        def reached(edge: _Edge) -> int:
-            y = edge.to
-            if facts.unit[x] == facts.unit[y]:
-                return ancestry.there[y]
-            near: int = min(map(add, facts.free[facts.unit[x]], edge.arriving))
-            return min(near + ancestry.here[y], ancestry.there[y])
-
-        best = max(later, key=reached)
-        self._there(best.to, t)
-        if facts.unit[x] != facts.unit[best.to]:
-            near = self._other(x, best.arriving, t - ancestry.here[best.to])
-            self._here(best.to, t - near)
-
-    def _bound(self, x: int, t: int, later: list[_Edge]) -> None:
-        """Need that if ``x`` is away, ``v`` does not start before ``t``, in the cheapest way."""
-        ancestry, facts, d = self.ancestry, self.facts, self.d
-        ways: list[tuple[int, Callable[[], None]]] = []
-        ended_at, away = facts.ended[self.backwards][x], ancestry.if_away[x]
-        if ancestry.ended(x) + away >= t:
-            nothing = [0] * len(facts.run[x])
-
-            def ended() -> None:
-                self._elsewhere(x, nothing, t - away)
-                _raise(self.if_away, x, away)
-
-            ways.append((self._lacking(x, nothing, t - away), ended))
-        for y, times, _ in later:
-            if facts.unit[y] == facts.unit[x]:
-                if ancestry.bound[y] >= t:
-                    ways.append((0, partial(_raise, self.bound, y, t)))
-                continue
-            if ancestry.bound[y] < t:
-                continue
-            here = ancestry.here[y]
-            if facts.known[self.backwards][y][d] + here >= t:
-
-                def begun(y: int = y, here: int = here) -> None:
-                    self.needs.time(self.backwards, y, d, t - here)
-                    self._here(y, here)
-                    _raise(self.bound, y, t)
-
-                ways.append((int(self.needs.lacks(self.backwards, y, d, t - here)), begun))
-            if min(map(add, ended_at, times)) + here >= t:
-
-                def arrived(y: int = y, here: int = here, times: list[int] = times) -> None:
-                    self._elsewhere(x, times, t - here)
-                    self._here(y, here)
-                    _raise(self.bound, y, t)
-
-                ways.append((self._lacking(x, times, t - here), arrived))
-        min(ways, key=lambda way: way[0])[1]()
-
-    def _elsewhere(self, x: int, times: list[int], least: int) -> None:
-        """Need that away from ``d``, ``x`` ends so late that with some times, it is ``least``."""
-        for e, (run, time) in enumerate(zip(self.facts.run[x], times, strict=True)):
-            if e != self.d:
-                self.needs.time(self.backwards, x, e, least - run - time)
-
-    def _lacking(self, x: int, times: list[int], least: int) -> int:
-        """Return how many of these heads are not known from the beginning."""
-        return sum(
-            self.needs.lacks(self.backwards, x, e, least - run - time)
-            for e, (run, time) in enumerate(zip(self.facts.run[x], times, strict=True))
-            if e != self.d
-        )
-
-
-def _raise(goals: dict[int, int], x: int, t: int) -> None:
-    goals[x] = max(t, goals.get(x, 0))
+    def _edge(self, x: int, e: int, time: int) -> None:
+        """Need that so much passes, by the edge by which most does."""
+        unit = self.facts.unit
+        y, tensor = max(self.after[x], key=lambda edge: self._way(x, e, *edge))
+        times = self.crossing[tensor][e]
+        same = unit[y] == unit[x]
+        for f in [e] if same else self.needs.base.possible[unit[y]]:
+            if f not in self.passed[y]:
+                self._not_on(unit[y], f)
+            elif y != self.v:
+                left = time - self.facts.time(y, f) - (0 if same else times[f])
+                self._passes(y, f, left)

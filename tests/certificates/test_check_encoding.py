@@ -21,21 +21,19 @@ import pytest
 from pysat.solvers import Cadical195
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.certify import check
-from optpart.certify.arithmetic import load_record, path_record
-from optpart.certify.check import (
+from optpart.certificates import check
+from optpart.certificates.arithmetic import load_record, one_machine_record, path_record
+from optpart.certificates.check import (
     FAMILIES,
     Clause,
     Encoding,
     Family,
-    Grid,
     Problem,
     RejectedError,
     Windows,
     clauses,
     read_json,
 )
-from optpart.certify.one_machine import one_machine_record
 from optpart.formats import native
 from optpart.kernels.ticks import quantum
 from optpart.testing import brute_force
@@ -58,11 +56,11 @@ def problem_of(instance: Instance) -> Problem:
 
 def exact_record(windows: Windows) -> dict[str, Any]:
     """Return a record with loads over all and over late vertices, and exact memory."""
-    problem = windows.grid.problem
+    problem = windows.problem
     loads = []
     for d in range(len(problem.devices)):
         loads.append([d, 0, 0])
-        heads = {min(row[d], windows.grid.horizon) for row in windows.head}
+        heads = {min(row[d], windows.horizon) for row in windows.head}
         loads += [[d, head, 0] for head in sorted(heads)[-2:]]
     scale = math.lcm(1, *(x.denominator for x in (*problem.need, *problem.capacity) if x))
     return {
@@ -78,7 +76,8 @@ def encoding(windows: Windows) -> Encoding:
 
 
 def windows_below(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
-    return Windows(Grid(problem, scale, makespan))
+    problem.allowance = check.Allowance()
+    return Windows(problem, scale, makespan)
 
 
 def satisfiable(formula: Sequence[Clause], assumptions: Sequence[int] = ()) -> list[int] | None:
@@ -376,7 +375,7 @@ def never_on_the_last(code: Encoding) -> Iterator[Clause]:
 
 def always_apart(code: Encoding) -> Iterator[Clause]:
     """Treat all pairs as separated."""
-    for a, b in pairwise(range(code.problem.units)):
+    for a, b in pairwise(range(len(code.windows.members))):
         for d in code.windows.possible[a]:
             yield [-code.place(a, d), -code.place(b, d)]
 
@@ -395,7 +394,7 @@ def narrower_windows(code: Encoding) -> Iterator[Clause]:
 
 def all_devices_alike(code: Encoding) -> Iterator[Clause]:
     for d, e in pairwise(range(len(code.problem.devices))):
-        for unit in range(code.problem.units):
+        for unit in range(len(code.windows.members)):
             yield [-code.place(unit, e), *(code.place(other, d) for other in range(unit))]
 
 
@@ -434,8 +433,8 @@ def test_a_family_that_is_too_strict_is_noticed(name: str) -> None:
 def test_windows_that_are_too_strict_are_noticed() -> None:
     longest = Windows._longest
 
-    def longer(self: Windows, forwards: bool) -> list[list[int]]:
-        return [[time + 1 for time in row] for row in longest(self, forwards)]
+    def longer(self: Windows, *arguments: Any) -> list[list[int]]:
+        return [[time + 1 for time in row] for row in longest(self, *arguments)]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Windows, "_longest", longer)

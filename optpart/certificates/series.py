@@ -10,16 +10,17 @@ from fractions import Fraction
 from itertools import islice
 
 from optpart import clock
-from optpart.certify.arithmetic import Record
-from optpart.certify.check import (
+from optpart.certificates.arithmetic import Record
+from optpart.certificates.check import (
     MAX_TICKS,
+    Allowance,
     Guide,
     Part,
     Prices,
     RejectedError,
     Series,
     Windows,
-    check_in_series,
+    refute_in_series,
 )
 from optpart.problem.instance import Instance
 from optpart.series.dual import Dual, Pricing
@@ -36,16 +37,16 @@ class NotInSeriesError(Exception):
     """There is no record of this tier; the message is the reason."""
 
 
-class _Timed(Series):
-    """The parts of a graph, until a deadline."""
+class _Timed(Allowance):
+    """As many steps as can be taken until a deadline."""
 
-    def __init__(self, windows: Windows, deadline: float) -> None:
-        super().__init__(windows)
+    def __init__(self, deadline: float) -> None:
+        super().__init__(2**60)
         self.deadline = deadline
 
-    def spend(self, steps: int) -> None:
+    def spend(self, steps: int, size: int = 0) -> None:
         """Pay for some steps, in time."""
-        super().spend(steps)
+        super().spend(steps, size)
         if clock.now() > self.deadline:
             raise NotInSeriesError("no proof in series in the time limit")
 
@@ -102,7 +103,8 @@ def series_record(instance: Instance, windows: Windows, ticks: Fraction, seconds
     """
     deadline = clock.now() + seconds
     try:
-        series = _Timed(windows, deadline)
+        windows.allowance = _Timed(deadline)
+        series = Series(windows)
         if len(series.parts) == 1:
             raise NotInSeriesError("no vertex splits the graph into parts")
         sets: list[Record] = []
@@ -111,7 +113,7 @@ def series_record(instance: Instance, windows: Windows, ticks: Fraction, seconds
             if proves(series, sets[-1]):
                 return {"sets": sets[-1:]}
         record = {"sets": sets}
-        check_in_series(series, record)
+        refute_in_series(windows, record)
         return record
     except RejectedError as error:
         raise NotInSeriesError(str(error)) from None
@@ -127,14 +129,14 @@ def priced(series: Series, values: list[Fraction]) -> Record:
     document: Record = {"prices": [str(x) for x in values], "start": 0, "potentials": rows}
     prices = Prices(series, document)
     for i in reversed(range(len(series.parts))):
-        part = Part(series, i)
+        held, part = series.allowance.bytes, Part(series, i)
         guide = Guide(part, prices)
         if i == 0:
             document["start"] = _least(part, guide, 0)
         else:
             for d in series.devices[series.parts[i - 1][-1]]:
                 rows[i - 1][d] = prices.potential[i - 1][d] = _least(part, guide, d)
-        part.close()
+        series.allowance.bytes = held
     return document
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optpart.certify.check import check
+from optpart.certificates.check import check
 from optpart.study import library
 
 OPTIMAL = [row.name for row in library.index().values() if row.status == "OPTIMAL"]

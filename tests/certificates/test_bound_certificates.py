@@ -14,10 +14,10 @@ import typer
 from typer.testing import CliRunner
 
 from optpart import Cluster, GraphBuilder, Instance, Schedule, certify_bound
-from optpart.certify import check
-from optpart.certify.certify import UncertifiedError
-from optpart.certify.certify import certify_bound as write_bound
-from optpart.certify.check import RejectedError
+from optpart.certificates import check
+from optpart.certificates.certify import UncertifiedError
+from optpart.certificates.certify import certify_bound as write_bound
+from optpart.certificates.check import RejectedError
 from optpart.commands.certify import certify as certify_command
 from optpart.commands.check import check as check_command
 from optpart.errors import InputError

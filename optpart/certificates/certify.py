@@ -1,7 +1,7 @@
 """Certificates: a schedule and a proof that none is shorter, or a proof of a lower bound.
 
-:mod:`optpart.certify.check` verifies every certificate before it is written, so nothing here has to
-be trusted.
+:mod:`optpart.certificates.check` verifies every certificate before it is written, so nothing here
+has to be trusted.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from functools import partial
 from pathlib import Path
 
 from optpart import clock
-from optpart.certify import check
-from optpart.certify.arithmetic import Record, load_record, multipliers, path_record
-from optpart.certify.check import Allowance, Encoding, Grid, Problem, RejectedError, Windows
-from optpart.certify.intervals import interval_proof
-from optpart.certify.one_machine import one_machine_record
-from optpart.certify.probing import LateError, NotRefutedError, probing_record
-from optpart.certify.sat import refute
-from optpart.certify.series import NotInSeriesError, series_record
-from optpart.certify.trim import trim
+from optpart.certificates import check
+from optpart.certificates.arithmetic import (
+    Record,
+    load_record,
+    multipliers,
+    one_machine_record,
+    path_record,
+)
+from optpart.certificates.check import Allowance, Encoding, Problem, RejectedError, Windows
+from optpart.certificates.probing import LateError, NotRefutedError, probing_record
+from optpart.certificates.sat import refute
+from optpart.certificates.series import NotInSeriesError, series_record
+from optpart.certificates.trim import trim
 from optpart.errors import InputError, OptpartError, UnsupportedError
 from optpart.files import ANY, write_bytes
 from optpart.folders import check_folder, new_folder
@@ -33,7 +37,6 @@ from optpart.formats import result as result_format
 from optpart.kernels import ticks
 from optpart.languages import to_json
 from optpart.problem.instance import Instance
-from optpart.rounding import number
 from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
@@ -61,11 +64,6 @@ _REFUTING = 0.7
 _SHARE_IN_SERIES = 0.6
 _LEAST_IN_SERIES = 2**20
 _TICKS_IN_SERIES = 2**40
-
-#: Share of the time for intervals, and their number of ticks if the exact grid is too fine: its
-#: scale must have few digits, as the checker demands.
-_SHARE_BY_INTERVALS = 1 / 3
-_TICKS_BY_INTERVALS = 2**30
 
 #: Share of the time left for the search by probing. What it refutes gets all the rest for its
 #: proof; what it does not, leaves the rest for a formula.
@@ -95,7 +93,7 @@ class Refutation(Shown):
 
     Attributes
     ----------
-    tier : {"none", "path", "one-machine", "load", "series", "intervals", "probing", "lrat"}
+    tier : {"none", "path", "one-machine", "load", "series", "probing", "lrat"}
         ``none`` if the makespan is 0.
     ticks_per_unit : Fraction
     record : dict
@@ -181,23 +179,11 @@ def problem_of(instance: Instance, source: bytes | None = None) -> tuple[bytes, 
         )
     text = native.dumps(instance).encode() if source is None else source
     try:
-        return text, Problem(check.read_json(text, "instance"), Allowance(len(text)))
+        problem = Problem(check.read_json(text, "instance"), Allowance(len(text)))
     except RejectedError as error:
         raise UnsupportedError("", f"not covered ({error})", "certify a smaller instance") from None
-
-
-def _windows(problem: Problem, scale: Fraction, makespan: Fraction) -> Windows:
-    """Return windows on a grid, where a search has all the steps that its time limit permits."""
-    return Windows(Grid(problem, scale, makespan, Allowance(2**60)))
-
-
-@dataclass(frozen=True)
-class _ByIntervals:
-    """A bound that intervals prove, and its record."""
-
-    bound: Fraction
-    scale: Fraction
-    record: Record
+    problem.allowance = Allowance(2**60)  # the searches end by their time limits
+    return text, problem
 
 
 def find_refutation(
@@ -206,7 +192,6 @@ def find_refutation(
     scales: list[Fraction],
     makespan: Fraction,
     seconds: float,
-    known: _ByIntervals | None = None,
 ) -> Refutation:
     """Find the cheapest proof that no schedule takes less than ``makespan``.
 
@@ -214,8 +199,6 @@ def find_refutation(
     ----------
     scales : list of Fraction
         Ticks per time unit of the grids to try, coarsest first.
-    known : _ByIntervals, optional
-        What intervals prove, if that is known already.
 
     Raises
     ------
@@ -225,8 +208,6 @@ def find_refutation(
     begin = clock.now()
     if makespan == 0:
         return Refutation("none", Fraction(1), {})
-    if known is not None and makespan <= known.bound:
-        return _by_intervals(problem, known, makespan)
     reasons = []
     grids: list[tuple[Fraction, Windows]] = []
     deadline = begin + seconds
@@ -238,7 +219,7 @@ def find_refutation(
             break
         before = clock.now()
         try:
-            grids.append((scale, _windows(problem, scale, makespan)))
+            grids.append((scale, Windows(problem, scale, makespan)))
         except RejectedError as error:
             reasons.append(str(error))
         took = clock.now() - before
@@ -259,17 +240,10 @@ def find_refutation(
         return _in_series(instance, problem, scales[-1], makespan, left * _SHARE_IN_SERIES)
     except (NotInSeriesError, RejectedError) as error:
         reasons.append(f"in series: {error}")
-    left = deadline - clock.now()
-    if known is None and left > 0:
-        known = _intervals(problem, scales[-1], makespan, left * _SHARE_BY_INTERVALS)
-        if makespan <= known.bound:
-            return _by_intervals(problem, known, makespan)
-        reasons.append(f"intervals prove {number(known.bound, up=False)}")
-    grids = [grid for grid in grids if grid[1].grid.horizon < _MAX_TICKS]
-    record = {} if known is None else known.record
+    grids = [grid for grid in grids if grid[1].horizon < _MAX_TICKS]
     failure = UncertifiedError
     try:
-        return _by_probing(instance, problem, record, makespan, deadline)
+        return _by_probing(instance, problem, makespan, deadline)
     except (NotRefutedError, RejectedError) as error:
         reasons.append(f"probing: {error}")
         if isinstance(error, LateError):
@@ -284,7 +258,7 @@ def find_refutation(
             try:
                 return _by_proof(windows, scale, memory_scale, limit, deadline)
             except UncertifiedError as error:
-                reasons.append(f"{windows.grid.horizon + 1} ticks: {error}")
+                reasons.append(f"{windows.horizon + 1} ticks: {error}")
                 if not isinstance(error, _TooLongError):
                     break
     raise failure("; ".join(reasons))
@@ -300,42 +274,14 @@ def _in_series(
         scale = _TICKS_IN_SERIES / makespan
     elif ticks < _LEAST_IN_SERIES:  # what is paid for memory is rounded down as well
         scale *= math.ceil(_LEAST_IN_SERIES / ticks)
-    windows = _windows(problem, scale, makespan)
+    windows = Windows(problem, scale, makespan)
     left = seconds - (clock.now() - begin)
     record = series_record(instance, windows, scale, left)
     return Refutation("series", scale, record, seconds={"refute": clock.now() - begin})
 
 
-def _intervals(
-    problem: Problem, scale: Fraction, makespan: Fraction, seconds: float
-) -> _ByIntervals:
-    """Return what intervals prove, ``makespan`` at most and 0 at least."""
-    deadline = clock.now() + seconds
-    ticks = scale * makespan
-    if ticks in _ROUNDED or ticks > _TICKS_IN_SERIES:
-        ratio = _TICKS_BY_INTERVALS / makespan
-        bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
-        scale = Fraction(2) ** bits
-    try:
-        windows = _windows(problem, scale, makespan)
-    except RejectedError:  # too many digits for so large an instance
-        return _ByIntervals(Fraction(0), scale, {})
-    if not windows.feasible:
-        return _ByIntervals(makespan, scale, {})
-    proof = interval_proof(windows, deadline)
-    return _ByIntervals(min(makespan, proof.ticks / scale), scale, proof.record)
-
-
-def _by_intervals(problem: Problem, known: _ByIntervals, makespan: Fraction) -> Refutation:
-    """Return the refutation by intervals, or by windows alone if they suffice."""
-    begin = clock.now()
-    windows = _windows(problem, known.scale, makespan)
-    tier, record = ("intervals", known.record) if windows.feasible else ("path", {})
-    return Refutation(tier, known.scale, record, seconds={"refute": clock.now() - begin})
-
-
 def _by_probing(
-    instance: Instance, problem: Problem, by_intervals: Record, makespan: Fraction, deadline: float
+    instance: Instance, problem: Problem, makespan: Fraction, deadline: float
 ) -> Refutation:
     """Refute a length by destructive bounds, on the grid of these."""
     begin = clock.now()
@@ -344,12 +290,12 @@ def _by_probing(
     grid = ticks.Grid.of(instance)
     if makespan * grid.scale > ticks.MAX_HORIZON:
         raise NotRefutedError("everything one after another takes less")
-    windows = _windows(problem, grid.scale, makespan)
+    windows = Windows(problem, grid.scale, makespan)
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
     now = clock.now()
     searching = now + _SHARE_BY_PROBING * (deadline - now)
-    record = probing_record(instance, windows, grid, by_intervals, searching, deadline)
+    record = probing_record(instance, windows, grid, searching, deadline)
     return Refutation("probing", grid.scale, record, seconds={"refute": clock.now() - begin})
 
 
@@ -361,7 +307,7 @@ def _by_proof(
     record = {
         "encoding": "order/1",
         "loads": _loads(windows),
-        "multipliers": multipliers(windows, list(range(len(windows.grid.problem.vertices))))[0],
+        "multipliers": multipliers(windows, list(range(len(windows.problem.vertices))))[0],
         "memory_scale": str(memory_scale),
     }
     try:
@@ -409,9 +355,9 @@ def _limited(clauses: Iterator[list[int]], deadline: float) -> Iterator[list[int
 
 def _loads(windows: Windows) -> list[list[int]]:
     """Return one load per device, between the least head and the least tail there."""
-    unit = windows.grid.problem.unit
+    unit = windows.problem.unit
     loads = []
-    for d in range(len(windows.grid.problem.devices)):
+    for d in range(len(windows.problem.devices)):
         there = [v for v in range(len(unit)) if d in windows.possible[unit[v]]]
         if there:
             head = min(windows.head[v][d] for v in there)
@@ -526,8 +472,7 @@ def certify_bound(
     Parameters
     ----------
     bounds : iterable of Fraction
-        Lower bounds of the makespan. They are only proposals: what is written has a proof. What
-        intervals prove is added if it is more than the least of them.
+        Lower bounds of the makespan. They are only proposals: what is written has a proof.
     schedule : Schedule, optional
         A schedule for the upper half, so that the certificate proves a gap.
     source, method
@@ -551,17 +496,6 @@ def certify_bound(
     if result is not None and result.makespan is None:
         raise InputError("schedule", result.reason, "give a valid schedule of the instance")
     proposed = {bound for bound in bounds if bound >= 0}
-    known: _ByIntervals | None = None
-    if any(proposed):
-        # Intervals may prove more than was proposed, but never more than a schedule takes.
-        most = 2 * max(proposed) if result is None else result.makespan
-        assert most is not None
-        if most:
-            known = _intervals(
-                problem, grid_scales(problem, most)[-1], most, seconds * _SHARE_BY_INTERVALS
-            )
-            if known.bound > min(proposed):
-                proposed.add(known.bound)
     missed: dict[Fraction, str] = {}
 
     def left() -> float:
@@ -569,7 +503,7 @@ def certify_bound(
 
     def prove(bound: Fraction, limit: float) -> CertifiedBound:
         scales = grid_scales(problem, bound)
-        found = find_refutation(instance, problem, scales, bound, limit, known)
+        found = find_refutation(instance, problem, scales, bound, limit)
         claims = {"bound": str(bound)}
         if result is not None:
             claims["makespan"] = str(result.makespan)

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import optpart
 from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, clock, load
-from optpart.certify import check
-from optpart.certify.arithmetic import load_record
-from optpart.certify.certify import UncertifiedError, certify, grid_scales, problem_of
+from optpart.certificates import check
+from optpart.certificates.arithmetic import load_record
+from optpart.certificates.certify import UncertifiedError, certify, grid_scales, problem_of
 from optpart.commands.certify import certify as certify_command
 from optpart.commands.check import check as check_command
 from optpart.errors import InputError, OptpartError, UnsupportedError
@@ -318,8 +318,8 @@ def test_a_schedule_that_is_not_optimal_exits_with_4(tmp_path: Path) -> None:
 #: The command line, but the formula is one whose refutation takes for ever.
 _ENDLESS = """
 import itertools
-import optpart.certify.certify as module
-from optpart.certify import sat
+import optpart.certificates.certify as module
+from optpart.certificates import sat
 from optpart.cli import main
 
 def refute(variables, clauses, seconds):
@@ -377,8 +377,10 @@ def test_what_the_checker_refuses_is_refused_before_anything_is_written_or_solve
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     instance = load("heft-10")
-    monkeypatch.setattr("optpart.certify.check.MAX_CELLS", 29)
-    monkeypatch.setattr("optpart.certify.certify.native.dumps", lambda _: pytest.fail("written"))
+    monkeypatch.setattr("optpart.certificates.check.MAX_CELLS", 29)
+    monkeypatch.setattr(
+        "optpart.certificates.certify.native.dumps", lambda _: pytest.fail("written")
+    )
     with pytest.raises(UnsupportedError, match="30 pairs of a vertex and a device, of 29 at"):
         problem_of(instance)
     with pytest.raises(UnsupportedError, match="too large for a certificate"):
@@ -387,7 +389,8 @@ def test_what_the_checker_refuses_is_refused_before_anything_is_written_or_solve
 
 def test_no_load_is_tried_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "optpart.certify.arithmetic.multipliers", lambda *_: pytest.fail("a program was solved")
+        "optpart.certificates.arithmetic.multipliers",
+        lambda *_: pytest.fail("a program was solved"),
     )
-    monkeypatch.setattr("optpart.certify.arithmetic._sets", lambda _: [[0]])
+    monkeypatch.setattr("optpart.certificates.arithmetic._sets", lambda _: [[0]])
     assert load_record(None, deadline=0.0) is None

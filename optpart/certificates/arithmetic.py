@@ -1,4 +1,4 @@
-"""Records of the tiers that prove by arithmetic: paths and loads.
+"""Records of the tiers that prove by arithmetic: paths, one machine, and loads.
 
 Multipliers come from a linear program in doubles. They are only a proposal, which the checker's own
 functions verify in exact numbers.
@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from optpart import clock
-from optpart.certify.check import RejectedError, Windows, refute_by_load, room
+from optpart.certificates.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
 
@@ -28,13 +28,36 @@ _PARTS = 2**20
 #: Largest number of vertex sets to try; each takes a linear program.
 _MAX_SETS = 60
 
-#: Largest number of distinct heads, and of tails, that bound these sets.
-_MAX_THRESHOLDS = 20
+#: Largest number of distinct heads, and of tails, that bound these sets, and those of one machine;
+#: of more, an even selection.
+_MAX_THRESHOLDS, _MAX_ON_ONE = 20, 100
 
 
 def path_record(windows: Windows) -> Record | None:
     """Return the record of tier ``path`` if windows alone refute the horizon."""
     return None if windows.feasible else {}
+
+
+def one_machine_record(windows: Windows) -> Record | None:
+    """Return the record if some vertices refute the horizon on their only possible device.
+
+    Notes
+    -----
+    For a pair of thresholds, the largest set consists of all vertices with at least this head and
+    tail; it proves the sum of its least head, run times and least tail. The greatest of these sums
+    is the length of Jackson's preemptive schedule (Carlier 1982), so no other set proves more.
+    """
+    problem = windows.problem
+    for d in range(len(problem.devices)):
+        there = [v for v, unit in enumerate(problem.unit) if windows.possible[unit] == [d]]
+        heads = some((windows.head[v][d] for v in there), _MAX_ON_ONE)
+        tails = some((windows.tail[v][d] for v in there), _MAX_ON_ONE)
+        for head, tail in product(heads, tails):
+            chosen = [v for v in there if windows.head[v][d] >= head and windows.tail[v][d] >= tail]
+            total = head + sum(windows.time(v, d) for v in chosen) + tail
+            if chosen and total > windows.horizon:
+                return {"device": d, "vertices": chosen}
+    return None
 
 
 def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
@@ -73,7 +96,7 @@ def proven_load(
 def _sets(windows: Windows) -> list[list[int]]:
     """List the sets of vertices by least head and least tail, the set of all vertices first."""
     head, tail = [], []
-    for v, unit in enumerate(windows.grid.problem.unit):
+    for v, unit in enumerate(windows.problem.unit):
         head.append(min(windows.head[v][d] for d in windows.possible[unit]))
         tail.append(min(windows.tail[v][d] for d in windows.possible[unit]))
     pairs = product(some({0, *head}, _MAX_THRESHOLDS), some({0, *tail}, _MAX_THRESHOLDS))
@@ -98,10 +121,10 @@ def multipliers(windows: Windows, vertices: list[int]) -> tuple[list[int], list[
 
     Maximise ``Σ_u z_u − Σ y·room − Σ μ·M`` subject to ``z_u ≤ y·load + μ·need`` and ``Σ y = 1``.
     """
-    problem = windows.grid.problem
-    k, units = len(problem.devices), problem.units
+    problem = windows.problem
+    k, units = len(problem.devices), len(windows.members)
     chosen = set(vertices)
-    unit_time = max(1, windows.grid.horizon)
+    unit_time = max(1, windows.horizon)
     limits = [limit for limit in problem.capacity if limit is not None]
     unit_memory = max([*limits, Fraction(1)])
     rows, columns, values = [], [], []

@@ -7,10 +7,10 @@ import importlib.util
 import numpy as np
 import pytest
 
-from optpart.certify import sat
-from optpart.certify.check import Formula, check_proof
-from optpart.certify.sat import Refutation, refute
-from optpart.certify.trim import trim
+from optpart.certificates import sat
+from optpart.certificates.check import Formula, check_proof
+from optpart.certificates.sat import Refutation, refute
+from optpart.certificates.trim import trim
 from optpart.errors import InputError
 
 

@@ -1,0 +1,1 @@
+"""Certificates of optima and bounds: how they are found, and the judge that checks them."""
