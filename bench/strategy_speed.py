@@ -21,11 +21,11 @@ import numpy as np
 from optpart.files import ANY, write_text
 from optpart.testing.chains import chain, cluster
 from optpart.training.actions import actions
+from optpart.training.compiled import by_rank
 from optpart.training.compiler import compile_strategy
 from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
 from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
 
 KINDS = ("v100", "v100", "1080ti", "1080ti", "1080ti", "1080ti", "p100", "p100")
 SERVERS = (0, 0, 1, 1, 2, 2, 3, 3)

@@ -73,7 +73,7 @@ def bound(run: Values, chosen: Sequence[Chosen]) -> Values:
     """
     question = problem(run["model"], run["cluster"], run["groups"])
     shares = [load(question), average_path(question)]
-    choices = Choices.of(question, widened(question, chosen))
+    choices = Choices(question, widened(question, chosen))
     program = strategy_bound(choices, run["seconds"])
     return {
         "shares": None if None in shares else str(max(filter(None, shares))),
@@ -102,7 +102,7 @@ def digest(chosen: Sequence[Chosen]) -> str:
 def exact(run: Values) -> Values:
     """Prove the best of [G]'s actions for few groups, and its best order."""
     question = problem(run["model"], run["cluster"], run["groups"])
-    choices = Choices.of(question, [[a.decision for a in each] for each in actions(question)])
+    choices = Choices(question, [[a.decision for a in each] for each in actions(question)])
     found = joint_optimum(choices, seconds=run["seconds"], workers=2)
     return {
         "status": found.status.name,

@@ -28,8 +28,13 @@ from optpart.testing.training import (
 )
 from optpart.training.cluster import TrainingCluster
 from optpart.training.collectives import allreduce
-from optpart.training.compiler import Compiled, Kind, Options, compile_strategy
-from optpart.training.fitting import check_parameters_fit
+from optpart.training.compiler import (
+    Compiled,
+    Kind,
+    Options,
+    check_parameters_fit,
+    compile_strategy,
+)
 from optpart.training.graph import (
     CONTROL,
     Edge,

@@ -15,12 +15,22 @@ from numpy.typing import NDArray
 from optpart.clock import OutOfTimeError, limited
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
-from optpart.training.actions import decision, gradients, proportional, speeds
+from optpart.training.actions import decision, even, gradients, proportional, speeds
+from optpart.training.compiled import STANDARD
 from optpart.training.evaluator import Evaluator, unsupported
+from optpart.training.makers.alpa import least_sum
 from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
-from optpart.training.makers.parallel import groups_along
+from optpart.training.makers.baselines import (
+    groups_along,
+    in_blocks,
+    in_turn,
+    replicated,
+    singles,
+    spread,
+)
+from optpart.training.makers.pipedream import least_bottleneck
 from optpart.training.makers.search_kernel import Objective, Space, Walk, anneal, cost_of, rebuild
-from optpart.training.makers.starts import from_peers, simple
+from optpart.training.makers.stages import staged
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -49,6 +59,14 @@ _MOST_SLOTS = 160
 _NEW_COUNTS = 3
 _ROUND = 40
 
+#: The programmes of PipeDream and Alpa take time by the square of groups × devices. They are left
+#: out if that square is larger than this times the seconds, or larger than the number of moves.
+_SQUARE = 10_000
+
+#: Limits of Alpa's program: its share of the seconds; its nodes, if moves are counted.
+_SHARE = 0.1
+_NODES = 100
+
 Sync = Literal["ps", "allreduce"] | int | None
 
 #: Replicas by device, and how their gradients are synchronised.
@@ -76,15 +94,7 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
     """
     clock = budget.clock()
     foreign = unsupported(problem)
-    known = replace(
-        problem.options,
-        replicas="fused",
-        resharding="overlap",
-        collectives="queue",
-        topology="pairs",
-        microbatches=1,
-        tick=problem.options.tick or Fraction(1),
-    )
+    known = replace(problem.options, **STANDARD, tick=problem.options.tick or Fraction(1))
     engine = _Search(replace(problem, options=known), clock, seed)
     starts = engine.ranked([*simple(problem), *from_peers(problem, budget)])
     remarks = [f"searched without {foreign}, judged with it"] if foreign else []
@@ -116,6 +126,36 @@ def _judged(
     return best, 0
 
 
+def simple(problem: StrategyProblem) -> Iterable[list[Decision]]:
+    """Yield the strategies that take no search."""
+    for counts in (proportional(problem), even(problem)):
+        for found in (
+            replicated(problem, counts, "allreduce"),
+            replicated(problem, counts, "ps"),
+            spread(problem, counts),
+        ):
+            if found is not None:
+                yield found
+    yield from singles(problem)
+    yield in_blocks(problem)
+    yield in_turn(problem)
+    yield from staged(problem)
+
+
+def from_peers(problem: StrategyProblem, budget: Budget) -> Iterable[list[Decision]]:
+    """Yield the strategies of PipeDream and Alpa if they take a small part of the budget."""
+    square = (len(problem.groups) * len(problem.cluster)) ** 2
+    timed = budget.moves is None
+    if square > (budget.seconds * _SQUARE if timed else budget.moves or 0):
+        return
+    stages = least_bottleneck(problem)
+    if stages is not None:
+        yield stages.decisions(problem)
+    found, _ = least_sum(problem, *((_SHARE * budget.seconds, None) if timed else (None, _NODES)))
+    if found is not None:
+        yield found
+
+
 class _Point(NamedTuple):
     """A strategy as slots, and its cost."""
 
@@ -125,8 +165,7 @@ class _Point(NamedTuple):
 
 class _Search:
     def __init__(self, problem: StrategyProblem, clock: Clock, seed: int) -> None:
-        self.problem = problem
-        self.clock = clock
+        self.problem, self.clock = problem, clock
         self.rng = np.random.default_rng(seed)
         self.state = source(self.rng)
         self.evaluator = Evaluator(problem)
@@ -418,15 +457,8 @@ def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
 def _neighbours(problem: StrategyProblem) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the groups that share an edge with each group."""
     group = problem.group_of
-    pairs = {
-        pair
-        for edge in problem.graph.edges
-        for pair in (
-            (group[edge.producer], group[edge.consumer]),
-            (group[edge.consumer], group[edge.producer]),
-        )
-        if pair[0] != pair[1]
-    }
+    ends = [(group[edge.producer], group[edge.consumer]) for edge in problem.graph.edges]
+    pairs = {pair for g, h in ends if g != h for pair in ((g, h), (h, g))}
     listed = np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
     start, order = grouped(listed[:, 0].copy(), len(problem.groups))
     return start, listed[order, 1].copy()
