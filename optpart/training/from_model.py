@@ -35,8 +35,7 @@ from optpart.problem.graph import CONTROL
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 from optpart.rounding import number
-from optpart.training.backward import with_backward
-from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights
+from optpart.training.backward import Forward, ForwardOperation, Tensor, Weights, with_backward
 from optpart.training.graph import Layout, Line, Output, TrainingGraph
 from optpart.training.layers import BACKWARD_REMARKS, update_lines, update_remark
 from optpart.training.lines import Kernel, lines, scaled

@@ -21,8 +21,7 @@ from optpart.devices.spec import Spec
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.nanoseconds import SECOND
 from optpart.problem.rational import rational
-from optpart.training.backward import with_backward
-from optpart.training.forward import ForwardOperation, Tensor, Weights, batched
+from optpart.training.backward import ForwardOperation, Tensor, Weights, batched, with_backward
 from optpart.training.graph import TrainingGraph
 from optpart.training.lines import scaled
 from optpart.training.readers.measured import forward, proportional

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from optpart.devices.spec import Spec
-from optpart.training.forward import Forward, ForwardOperation, Weights
+from optpart.training.backward import Forward, ForwardOperation, Weights
 from optpart.training.graph import Line
 from optpart.training.layers import update_lines, update_remark
 

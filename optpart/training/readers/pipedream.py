@@ -16,8 +16,7 @@ from optpart.errors import InputError
 from optpart.formats import pipedream
 from optpart.problem.rational import Number, rational, shown
 from optpart.rounding import number
-from optpart.training.backward import with_backward
-from optpart.training.forward import ForwardOperation, Tensor, Weights, batched
+from optpart.training.backward import ForwardOperation, Tensor, Weights, batched, with_backward
 from optpart.training.graph import TrainingGraph
 from optpart.training.readers.measured import forward, proportional
 
