@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 
 from bench.reality import plans
+from bench.reality.cuts import Cuts, Layout, Times, best_cuts, distinct, iteration_time
 from bench.reality.training import ring_allreduce
 from optpart.formats.sailor import layers
-from optpart.training.cuts import Cuts, Layout, Times, best_cuts, distinct, iteration_time
 
 _NANOSECONDS = 10**9
 _MODEL = "OPT-350"

@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.store import Row, Values
 from bench.strategy.cases import GROUPS, free, problem, straggling, swept
+from bench.strategy.losses import loss
 from optpart.training.actions import actions, decision, even, proportional, speeds
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
@@ -17,7 +18,6 @@ from optpart.training.bounds.program import strategy_bound
 from optpart.training.bounds.shares import average_path, load
 from optpart.training.makers import MAKERS, Budget
 from optpart.training.makers.base import judge
-from optpart.training.order import loss
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 

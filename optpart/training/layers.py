@@ -331,3 +331,28 @@ def update_remark(slots: int) -> str:
         f"An update reads weights, gradient and {slots} slots of the optimiser, and writes weights "
         "and slots, at the bandwidth of the memory."
     )
+
+
+def measured(
+    name: str,
+    kinds: Sequence[str],
+    operations: Sequence[ForwardOperation],
+    weights: Sequence[Weights],
+    figures: Mapping[str, Spec] | None,
+    slots: int,
+    source: str,
+    assumed: Sequence[str],
+) -> TrainingGraph:
+    """Return the graph of a measured profile, which does not contain updates.
+
+    They are timed by the figures of each kind; without any, they take no time.
+    """
+    if figures is None:
+        updates = [tuple(Line() for _ in kinds)] * len(weights)
+        remark = "Updates were not measured and take no time."
+    else:
+        chosen = {kind: figures[kind] for kind in kinds}
+        updates = update_lines([round(w.size) for w in weights], chosen, slots)
+        remark = update_remark(slots)
+    parts = tuple(kinds), tuple(operations), tuple(weights), tuple(updates)
+    return with_backward(Forward(name, *parts, source, (*assumed, remark)))
