@@ -524,7 +524,7 @@ def test_one_allreduce_runs_at_a_time_and_occupies_no_link() -> None:
     )
     assert makespan(compiled) == 3 * 2 * (3 + Fraction(90, 4))
     used = {r for r, time in loads(compiled.instance, compiled.placement).items() if time}
-    assert used == {("device", 2)}
+    assert used == {("device", 2, 2)}
 
 
 def test_updates_that_share_a_gradient_share_its_synchronisation() -> None:
