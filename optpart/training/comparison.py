@@ -85,10 +85,7 @@ class Bounded:
     def certify(self, folder: str | Path) -> Path:
         """Write a certificate, which ``optpart check`` verifies; return its path.
 
-        Raises
-        ------
-        InputError
-            If there is no proof that can be written.
+        It is an :class:`InputError` if there is no proof that can be written.
         """
         if self.proof is None:
             raise InputError(
@@ -127,10 +124,7 @@ class Comparison(Shown):
 def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -> StrategyProblem:
     """Return a problem with at most ``most`` groups.
 
-    Raises
-    ------
-    InputError
-        If there is no such grouping, or ``most`` is not positive.
+    ``grouping`` is one of :data:`GROUPINGS`.
     """
     if grouping not in GROUPINGS:
         raise ArgumentError("grouping", f"unknown {grouping!r}", choice(grouping, GROUPINGS))
@@ -138,13 +132,7 @@ def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -
 
 
 def check_problem(problem: StrategyProblem) -> None:
-    """Refuse a problem without any strategy that memory could hold.
-
-    Raises
-    ------
-    InputError
-        Naming a least set of parameters that fit nowhere.
-    """
+    """Refuse a problem without any strategy that memory could hold; see the check's errors."""
     if problem.options.memory == "refcount":
         check_parameters_fit(problem.graph, problem.cluster, problem.options.slots)
 
@@ -259,13 +247,7 @@ def bound_of_all(problem: StrategyProblem) -> Fraction | None:
 
 
 def check_bound(bound: Bounded, makespan: Fraction | None, name: str) -> None:
-    """Compare a bound with a verified strategy in its range.
-
-    Raises
-    ------
-    ContradictionError
-        If they cannot both be right.
-    """
+    """Refuse a bound and a verified strategy in its range that cannot both be right."""
     if makespan is None:
         return
     if bound.infeasible or (bound.value is not None and bound.value > makespan):

@@ -78,12 +78,9 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
 
     It starts from the four baselines of [G], replicas whose servers share the gradients, all single
     devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
-    strategies of PipeDream and Alpa. Moves change one group, a run along the forward pass, a
-    border, the synchronisation, the places of servers, or the number of replicas on one device.
-    Every strategy is evaluated exactly, and all starts are, whatever the budget, so that the result
-    is at least as good as every start. What it takes to judge the result comes on top.
-
-    With a limit of moves, the same seed gives the same strategy.
+    strategies of PipeDream and Alpa. Every strategy is evaluated exactly, and all starts are,
+    whatever the budget, so that the result is at least as good as every start. What it takes to
+    judge the result comes on top. With a limit of moves, the same seed gives the same strategy.
 
     Notes
     -----
@@ -245,11 +242,9 @@ class _Search:
         k = len(cluster)
         speed = speeds(self.problem)
         fastest = sorted(range(k), key=lambda d: (-speed[d], d))
-        sets = [
-            *([d for d in range(k) if cluster.servers[d] == s] for s in set(cluster.servers)),
-            *([d for d in range(k) if cluster.kinds[d] == kind] for kind in set(cluster.kinds)),
-            *(fastest[:m] for m in range(2, k)),
-        ]
+        sets = [fastest[:m] for m in range(2, k)]
+        for labels in (cluster.servers, cluster.kinds):
+            sets += [[d for d in range(k) if labels[d] == label] for label in {*labels}]
         sets.sort()
         whole = proportional(self.problem)
         found: dict[tuple[int, ...], None] = {}
@@ -325,13 +320,11 @@ class _Search:
         costs = walk.costs
         first, last = (_ANNEALING * (number + i) / _RUNS for i in range(2))
 
-        def heat() -> float:
-            share = (self.clock.share - first) / (last - first)
-            return float(costs[1] * _HOT * (_COLD / _HOT) ** min(1.0, max(0.0, share)))
-
         while self.clock.share < last and not self.clock.spent:
             moves = self._chunk()
-            temperature, began = heat(), time.perf_counter()
+            share = (self.clock.share - first) / (last - first)
+            cooled = (_COLD / _HOT) ** min(1.0, max(0.0, share))
+            temperature, began = float(costs[1] * _HOT * cooled), time.perf_counter()
             anneal(self.objective, walk, moves, temperature, temperature, self.state)
             self._count(moves, began)
         return _Point(walk.best, float(costs[1])) if costs[1] < best.cost else best
