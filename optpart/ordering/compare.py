@@ -123,8 +123,8 @@ def best_order(
 ) -> Result:
     """Solve for the optimal order, starting from the best of some schedules of one instance.
 
-    A graph is first split at a cut vertex, if it has any, for half of the time.
-    If the solver does not prove the order optimal, the combinatorial bounds are used as well.
+    A graph is first split at a cut vertex, if it has any, for half of the time. If the solver does
+    not prove the order optimal, the combinatorial bounds are used as well.
     """
     begin = clock.now()
     best = min(known, key=lambda result: (result.makespan is None, result.makespan or 0))
