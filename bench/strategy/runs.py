@@ -10,6 +10,7 @@ from typing import Any
 
 from bench.store import Row, Values
 from bench.strategy.cases import GROUPS, free, problem, straggling, swept
+from bench.strategy.losses import loss
 from optpart.training.actions import actions, decision, even, proportional, speeds
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
@@ -17,7 +18,6 @@ from optpart.training.bounds.program import strategy_bound
 from optpart.training.bounds.shares import average_path, load
 from optpart.training.makers import MAKERS, Budget
 from optpart.training.makers.base import judge
-from optpart.training.order import loss
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -73,7 +73,7 @@ def bound(run: Values, chosen: Sequence[Chosen]) -> Values:
     """
     question = problem(run["model"], run["cluster"], run["groups"])
     shares = [load(question), average_path(question)]
-    choices = Choices.of(question, widened(question, chosen))
+    choices = Choices(question, widened(question, chosen))
     program = strategy_bound(choices, run["seconds"])
     return {
         "shares": None if None in shares else str(max(filter(None, shares))),
@@ -102,7 +102,7 @@ def digest(chosen: Sequence[Chosen]) -> str:
 def exact(run: Values) -> Values:
     """Prove the best of [G]'s actions for few groups, and its best order."""
     question = problem(run["model"], run["cluster"], run["groups"])
-    choices = Choices.of(question, [[a.decision for a in each] for each in actions(question)])
+    choices = Choices(question, [[a.decision for a in each] for each in actions(question)])
     found = joint_optimum(choices, seconds=run["seconds"], workers=2)
     return {
         "status": found.status.name,

@@ -48,7 +48,7 @@ def main() -> int:
         groups = contiguous_groups(graph, batch, options.groups)
         problem = StrategyProblem(graph, cluster, batch, groups)
         lists = [[action.decision for action in row] for row in actions(problem)]
-        choices = Choices.of(problem, lists)
+        choices = Choices(problem, lists)
         begin = time.process_time()
         bound = strategy_bound(choices)
         seconds = time.process_time() - begin

@@ -15,8 +15,8 @@ from optpart.errors import InputError
 from optpart.kernels.all import expect
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory
+from optpart.ordering.cut_vertex import middle_cut_vertex, split
 from optpart.ordering.efficiency import Attainable, assigned, attainable
-from optpart.ordering.waist import split, waist
 from optpart.problem.instance import Instance
 from optpart.rounding import double
 from optpart.solution.goal import Goal
@@ -123,14 +123,14 @@ def best_order(
 ) -> Result:
     """Solve for the optimal order, starting from the best of some schedules of one instance.
 
-    A graph with a waist is first split there (:mod:`optpart.ordering.waist`), for half of the time.
-    If the solver does not prove the order optimal, the combinatorial bounds are used as well.
+    A graph is first split at a cut vertex, if it has any, for half of the time. If the solver does
+    not prove the order optimal, the combinatorial bounds are used as well.
     """
     begin = clock.now()
     best = min(known, key=lambda result: (result.makespan is None, result.makespan or 0))
     instance = best.instance
     bounds: list[Fraction] = []
-    v = waist(instance)
+    v = middle_cut_vertex(instance)
     if v is not None:
         quarter = replace(budget, seconds=budget.seconds / 4)
         parts = split(instance, v, lambda part: cpsat(part, budget=quarter, seed=seed))

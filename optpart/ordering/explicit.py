@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,15 +58,18 @@ def explicit(instance: Instance, placement: NDArray[np.int32] | Sequence[int]) -
         name = _unused(f"{graph.tensor_name(tensor)} to {names[target]}", taken)
         taken.add(name)
         move_name[tensor, target] = name
-        time = _crossing_time(instance, tensor, int(placement[u]), target)
+        time = instance.delay(tensor, int(placement[u]), target)
+        if time is None:
+            raise InputError(
+                "placement",
+                f"{graph.tensor_name(tensor)} must cross from {link[0]} to {link[1]}, which are "
+                "not linked",
+                "place producer and consumer together or on linked devices",
+            )
         builder.vertex(name, time, devices=[links[link]])
         builder.edge(graph.names[u], name, None)
-    for u, v, tensor in zip(
-        graph.edge_source.tolist(),
-        graph.edge_target.tolist(),
-        graph.edge_tensor.tolist(),
-        strict=True,
-    ):
+    ends = graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist()
+    for u, v, tensor in zip(*ends, strict=True):
         source = move_name.get((tensor, int(placement[v])), graph.names[u])
         builder.edge(source if home[u] != home[v] else graph.names[u], graph.names[v], None)
     devices = [Device(name) for name in (*names, *links.values())]
@@ -77,19 +79,6 @@ def explicit(instance: Instance, placement: NDArray[np.int32] | Sequence[int]) -
         name=f"{instance.name}-explicit",
         source=f"{instance.name} under a placement, transfers as vertices on links",
     )
-
-
-def _crossing_time(instance: Instance, tensor: int, sender: int, target: int) -> Fraction:
-    time = instance.delay(tensor, sender, target)
-    if time is None:
-        names = instance.cluster.names
-        raise InputError(
-            "placement",
-            f"{instance.graph.tensor_name(tensor)} must cross from {names[sender]} to "
-            f"{names[target]}, which are not linked",
-            "place producer and consumer together or on linked devices",
-        )
-    return time
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -40,35 +40,21 @@ def least(measured: Iterable[tuple[str, Fraction]]) -> dict[str, Fraction]:
     return times
 
 
-def read_csv(path: str | Path) -> dict[str, Fraction]:
-    """Read measured times from a CSV; see the module for its format."""
+def read_times(path: str | Path) -> dict[str, Fraction]:
+    """Read a trace if the suffix of the file is ``.json``, else a CSV; see the module."""
     with FaultsOf(path):
+        if Path(path).suffix.lower() == ".json":
+            return least(_durations(parse_json(read_text(path))))
         rows = read_rows(path, _COLUMNS)
         return least(
             (row["name"], non_negative(row["time"], f"{place}, time")) for place, row in rows
         )
 
 
-def read_trace(path: str | Path) -> dict[str, Fraction]:
-    """Read measured times from a Chrome trace; see the module for its format."""
-    with FaultsOf(path):
-        return least(_durations(_events(read_text(path))))
-
-
-def read_times(path: str | Path) -> dict[str, Fraction]:
-    """Read a trace if the suffix of the file is ``.json``, else a CSV."""
-    return read_trace(path) if Path(path).suffix.lower() == ".json" else read_csv(path)
-
-
-def _events(text: str) -> list[Any]:
-    document = parse_json(text)
+def _durations(document: Any) -> Iterator[tuple[str, Fraction]]:
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise InputError("traceEvents", "missing", "give a Chrome trace: a list of events")
-    return events
-
-
-def _durations(events: list[Any]) -> Iterator[tuple[str, Fraction]]:
     begun: dict[tuple[str, str], list[tuple[str, Fraction]]] = {}
     for i, event in enumerate(events):
         place = f"traceEvents[{i}]"

@@ -62,22 +62,12 @@ CHANNEL = "channel"
 
 
 class Platform(NamedTuple):
-    """The speeds of workers, servers and channels.
+    """The speeds of workers, servers and channels."""
 
-    Attributes
-    ----------
-    batch : int
-        Samples per worker and iteration.
-    speed, server_speed : Fraction
-        Operations per microsecond of a worker, and of a server.
-    bandwidth : Fraction
-        Bytes per microsecond of a channel.
-    """
-
-    batch: int
-    speed: Fraction
+    batch: int  # samples per worker and iteration
+    speed: Fraction  # operations per microsecond of a worker
     server_speed: Fraction
-    bandwidth: Fraction
+    bandwidth: Fraction  # bytes per microsecond of a channel
 
     def compute(self, operations: int) -> int:
         """Return the time of a worker's op."""
@@ -119,23 +109,18 @@ def replica(
 ) -> Instance:
     """Build the whole partitioned graph of a model replica: all workers and all servers.
 
+    It has no memory limits and infinite bandwidth: only vertices take time.
+
     Parameters
     ----------
-    workers, servers : int
     channels : int
         Channels from one sender to one receiver.
     training : bool
         Whether gradients are computed, sent, aggregated and applied; otherwise there is only the
         forward pass.
-    on : Platform, optional
-
-    Returns
-    -------
-    Instance
-        Without memory limits and with infinite bandwidth: only vertices take time.
     """
     _check(model, workers, servers, channels, training)
-    layout = _Layout(model, servers, channels, training, platform() if on is None else on)
+    layout = _Layout(model, servers, channels, training, on or platform())
     for s in range(servers):
         layout.device(f"server_{s}", "server")
     for w in range(workers):
@@ -160,11 +145,11 @@ def worker_partition(
     The parameters are those of :func:`replica`.
     """
     _check(model, 1, servers, channels, training)
-    layout = _Layout(model, servers, channels, training, platform() if on is None else on)
+    layout = _Layout(model, servers, channels, training, on or platform())
     layout.worker(0)
     layout.worker_ops(0)
-    return layout.instance("worker" + (f"-{servers}s" if servers > 1 else "")
-                           + (f"-{channels}c" if channels > 1 else ""))  # fmt: skip
+    several = (f"-{n}{unit}" for n, unit in ((servers, "s"), (channels, "c")) if n > 1)
+    return layout.instance("worker" + "".join(several))
 
 
 def _check(model: BaseModel, workers: int, servers: int, channels: int, training: bool) -> None:

@@ -21,7 +21,9 @@ from optpart.testing.training import (
     random_training_graph,
 )
 from optpart.training.bounds.choices import Choices
-from optpart.training.compiler import Compiled, Options, compile_strategy
+from optpart.training.compiled import Compiled, Options
+from optpart.training.compiler import compile_strategy
+from optpart.training.problem import StrategyProblem
 
 
 def random_choices(
@@ -46,9 +48,8 @@ def random_choices(
             if len(row) < actions:
                 row[random_decision(rng, devices)] = None
         rows.append(tuple(row))
-    return Choices(
-        graph, cluster, strategy.batch, strategy.groups, tuple(rows), options or Options()
-    )
+    options = options or Options()
+    return Choices(StrategyProblem(graph, cluster, strategy.batch, strategy.groups, options), rows)
 
 
 def tiny_choices(seed: int) -> Choices:
@@ -72,9 +73,8 @@ def compiled_strategies(choices: Choices) -> Iterator[tuple[tuple[int, ...], Com
     """Yield every strategy for which no link is missing."""
     for chosen in product(*(range(len(actions)) for actions in choices.actions)):
         try:
-            compiled = compile_strategy(
-                choices.graph, choices.cluster, choices.strategy(chosen), choices.options
-            )
+            problem, strategy = choices.problem, choices.strategy(chosen)
+            compiled = compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
         except InputError:
             continue
         yield chosen, compiled

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from optpart.errors import InputError
 from optpart.training.collectives import allreduce
-from optpart.training.graph import CONTROL, Layout, Line
+from optpart.training.graph import Line
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision, Sync
 
@@ -60,10 +60,9 @@ def actions(
     gradients. There is always one action, since a single device needs neither.
     """
     rules = rules or ActionRules()
-    k = len(problem.cluster)
-    named = [
-        (problem.cluster.names[d], tuple(int(e == d) for e in range(k))) for d in range(k)
-    ] + _replications(problem, rules)
+    k, names = len(problem.cluster), problem.cluster.names
+    named = [(names[d], tuple(int(e == d) for e in range(k))) for d in range(k)]
+    named += _replications(problem, rules)
     found = []
     for g in range(len(problem.groups)):
         distinct: dict[Decision, str] = {}
@@ -147,16 +146,14 @@ def gradients(problem: StrategyProblem, group: int) -> tuple[tuple[int, int, Fra
     The gradients of an operation that cannot be split are whole at every replica, and not listed.
     """
     graph = problem.graph
-    found: dict[tuple[int, int], Fraction] = {}
+    found: set[tuple[int, int, Fraction]] = set()
     for o in problem.groups[group]:
         for edge in graph.in_edges[o]:
-            if edge.output == CONTROL:
-                continue
             producer = graph.operations[edge.producer]
-            output = producer.outputs[edge.output]
-            if output.layout is Layout.SUMMED and producer.splittable:
-                found[edge.producer, edge.output] = output.size.alpha
-    return tuple((o, output, size) for (o, output), size in sorted(found.items()))
+            if graph.sums(edge) and producer.splittable:
+                size = producer.outputs[edge.output].size.alpha
+                found.add((edge.producer, edge.output, size))
+    return tuple(sorted(found))
 
 
 def best_server(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -> int | None:
@@ -180,12 +177,12 @@ def best_server(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -
     ready = {d: lines[problem.kind[d]].at(share[d]) for d in devices}
     best: tuple[Fraction, int] | None = None
     for p in devices:
-        others = [d for d in devices if d != p]
-        if not all(cluster.linked(d, p) and cluster.linked(p, d) for d in others):
+        if not _serves(problem, p, devices):
             continue
         arrival = (
             ready[d] + (len(sums) - 1) * cluster.latency[d][p] + cluster.transfer(d, p, total)
-            for d in others
+            for d in devices
+            if d != p
         )
         summed = max([ready[p], *arrival]) + cluster.copying(p, len(devices) * total)
         if best is None or summed < best[0]:
@@ -211,10 +208,9 @@ def _replications(
 
 def _counts(problem: StrategyProblem, most: int) -> Iterator[tuple[int, ...]]:
     """Yield all counts with two devices or more; fused replicas depend on their ratio only."""
+    separate = problem.options.replicas == "separate"
     for counts in itertools.product(range(most + 1), repeat=len(problem.cluster)):
-        if sum(1 for count in counts if count) < 2:
-            continue
-        if problem.options.replicas == "separate" or math.gcd(*counts) == 1:
+        if sum(map(bool, counts)) > 1 and (separate or math.gcd(*counts) == 1):
             yield counts
 
 
@@ -223,13 +219,10 @@ def _decisions(
 ) -> Iterator[Decision]:
     devices = [d for d, count in enumerate(counts) if count]
     syncs: tuple[Literal["ps", "allreduce"], ...] = ("ps", "allreduce")
-    for sync in syncs:
-        found = decision(problem, group, counts, sync)
-        if found is not None:
-            yield found
+    yield from filter(None, (decision(problem, group, counts, sync) for sync in syncs))
     if rules.servers and len(devices) > 1 and sum(counts) <= problem.batch:
         for p in devices if gradients(problem, group) else ():
-            if all(problem.cluster.linked(d, p) and problem.cluster.linked(p, d) for d in devices):
+            if _serves(problem, p, devices):
                 yield Decision(counts, p)
 
 
@@ -246,15 +239,15 @@ def _label(problem: StrategyProblem, group: int, name: str, decision: Decision) 
 
 def _ring(problem: StrategyProblem, group: int, counts: tuple[int, ...]) -> bool:
     """Return whether an AllReduce can run on these devices; without gradients nothing runs."""
-    if not gradients(problem, group):
-        return True
-    devices = tuple(d for d, count in enumerate(counts) if count)
-    return _ring_exists(problem, devices)
-
-
-def _ring_exists(problem: StrategyProblem, devices: tuple[int, ...]) -> bool:
     try:
-        allreduce(problem.cluster, devices, Fraction(1))
+        if gradients(problem, group):
+            allreduce(problem.cluster, [d for d, n in enumerate(counts) if n], Fraction(1))
     except InputError:
         return False
     return True
+
+
+def _serves(problem: StrategyProblem, server: int, devices: Iterable[int]) -> bool:
+    """Return whether a parameter server has links from and to all other devices."""
+    linked = problem.cluster.linked
+    return all(linked(d, server) and linked(server, d) for d in devices if d != server)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from optpart.training.layers import WIDTH, Activation, Network, normalisation
+from optpart.training.layers import WIDTH, Activation, Layer, Network, normalisation, product
 from optpart.training.lines import Kernel
 
 
@@ -33,7 +33,8 @@ def embedding(
     if normalised:
         held[f"{name}/normalisation"] = 2 * width
         kernels.append(normalisation("LayerNormalization", out, 2 * width))
-    return net.add(name, [], (length, width), kernels, weights=held, saved=out if normalised else 0)
+    layer = Layer(name, kernels, weights=held, saved=out if normalised else 0)
+    return net.add(layer, [], (length, width))
 
 
 def attention(
@@ -68,19 +69,12 @@ def attention(
         inputs.append(relative)
         read += relative.count
     kernels = [
-        Kernel("MatMul", 2 * products, (read + 2 * scores + rows * width) * WIDTH),
+        product("MatMul", products, read + 2 * scores + rows * width, 0),
         Kernel("Softmax", 5 * scores, 2 * scores * WIDTH),
     ]
-    return net.add(
-        name,
-        inputs,
-        (rows, width),
-        kernels,
-        multiply_adds=products,
-        weights=weights,
-        saved=scores,  # the probabilities
-        products=2,
-    )
+    # The probabilities are kept.
+    layer = Layer(name, kernels, products, weights or {}, saved=scores, products=2)
+    return net.add(layer, inputs, (rows, width))
 
 
 def projection(
@@ -89,30 +83,16 @@ def projection(
     """Add a product with weights, then the residual, and normalise the sum."""
     length, depth = x.shape
     width = residual.shape[1]
-    out = length * width
-    weights = {f"{name}/weights": depth * width}
-    if bias:
-        weights[f"{name}/bias"] = width
+    out, products = length * width, length * depth * width
+    weights = {f"{name}/weights": depth * width} | ({f"{name}/bias": width} if bias else {})
     kernels = [
-        Kernel(
-            "Gemm",
-            2 * length * depth * width,
-            (x.count + out) * WIDTH,
-            sum(weights.values()) * WIDTH,
-        ),
+        product("Gemm", products, x.count + out, sum(weights.values())),
         Kernel("Add", out, 3 * out * WIDTH),
         normalisation("LayerNormalization", out, 2 * width),
     ]
     weights[f"{name}/normalisation"] = 2 * width
-    return net.add(
-        name,
-        [x, residual],
-        (length, width),
-        kernels,
-        multiply_adds=length * depth * width,
-        weights=weights,
-        saved=out,
-    )
+    layer = Layer(name, kernels, products, weights, saved=out)
+    return net.add(layer, [x, residual], (length, width))
 
 
 def feed_forward(
@@ -127,22 +107,14 @@ def feed_forward(
 def gelu_dense(net: Network, name: str, x: Activation, width: int) -> Activation:
     """Add a product with weights and a GELU, whose input is kept for the backward pass."""
     length, depth = x.shape
-    out = length * width
+    out, products = length * width, length * depth * width
     weights = {f"{name}/weights": depth * width, f"{name}/bias": width}
-    held = sum(weights.values())
     kernels = [
-        Kernel("Gemm", 2 * length * depth * width, (x.count + out) * WIDTH, held * WIDTH),
+        product("Gemm", products, x.count + out, sum(weights.values())),
         Kernel("Gelu", 8 * out, 2 * out * WIDTH),
     ]
-    return net.add(
-        name,
-        [x],
-        (length, width),
-        kernels,
-        multiply_adds=length * depth * width,
-        weights=weights,
-        saved=out,
-    )
+    layer = Layer(name, kernels, products, weights, saved=out)
+    return net.add(layer, [x], (length, width))
 
 
 def encoder_layer(

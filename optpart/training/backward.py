@@ -1,4 +1,6 @@
-"""The backward pass and the updates of a forward pass.
+"""A forward pass at any number of samples, and the backward pass and the updates that follow of it.
+
+Layer-built models, model files and measured profiles all become a :class:`Forward` first.
 
 The backward operation of ``o`` reads the gradients of ``o``'s outputs, which the backward
 operations of its consumers return, and of the activations those that it needs; it returns a
@@ -14,11 +16,11 @@ nor is a gradient of the model's inputs computed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from optpart.errors import InputError
 from optpart.problem.rational import shown
-from optpart.training.forward import Forward, ForwardOperation, Tensor
 from optpart.training.graph import (
     CONTROL,
     Edge,
@@ -33,6 +35,99 @@ from optpart.training.graph import (
 
 #: What the graph's name of an operation ends with.
 BACKWARD, UPDATE = "/backward", "/apply"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One output of one operation, by their numbers."""
+
+    operation: int
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class ForwardOperation:
+    """One operation of the forward pass, and what its backward pass takes.
+
+    Attributes
+    ----------
+    name : str
+    times, backward_times : tuple of Line
+        Nanoseconds by kind of device. ``backward_times`` is that of all gradients.
+    reads : tuple of Tensor
+        Distinct; the inputs of the model lie ready on every device and are not among them.
+    outputs : tuple of Output
+    after : tuple of int
+        Operations that it waits for without reading anything of them.
+    saved : Line or None
+        Bytes that it keeps for its own backward pass besides what it reads and returns.
+    needs_reads, needs_outputs : bool
+        Whether its backward pass reads what it read, and what it returned.
+    first_backward_times : tuple of Line, optional
+        Instead of ``backward_times`` if nothing that it reads needs a gradient.
+    splittable : bool
+    """
+
+    name: str
+    times: tuple[Line, ...]
+    backward_times: tuple[Line, ...]
+    reads: tuple[Tensor, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    after: tuple[int, ...] = ()
+    saved: Line | None = None
+    needs_reads: bool = True
+    needs_outputs: bool = False
+    first_backward_times: tuple[Line, ...] | None = None
+    splittable: bool = True
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A trained tensor of the forward pass: bytes, and the operations that read it."""
+
+    name: str
+    size: Fraction
+    users: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A whole forward pass.
+
+    Attributes
+    ----------
+    name : str
+    kinds : tuple of str
+        Kinds of devices that times are known for.
+    operations : tuple of ForwardOperation
+        Each after those that it reads.
+    weights : tuple of Weights
+    updates : tuple of tuple of Line
+        Times of the update of each of ``weights``, by kind of device.
+    source : str
+    assumed : tuple of str
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+    operations: tuple[ForwardOperation, ...]
+    weights: tuple[Weights, ...]
+    updates: tuple[tuple[Line, ...], ...]
+    source: str = ""
+    assumed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for o, operation in enumerate(self.operations):
+            before = (*(tensor.operation for tensor in operation.reads), *operation.after)
+            if any(not 0 <= u < o for u in before):
+                raise InputError(
+                    operation.name, "reads of a later operation", "give operations in order"
+                )
+
+
+def batched(alpha: Fraction | int, beta: Fraction | int) -> Output:
+    """Return an output of which replicas hold the slices of their samples."""
+    return Output(Layout.BATCHED, Line(Fraction(alpha), Fraction(beta)))
 
 
 def with_backward(forward: Forward) -> TrainingGraph:
@@ -65,29 +160,18 @@ class _Differentiation:
     def graph(self) -> TrainingGraph:
         forward = self.forward
         self.trained = self._trained()
-        for o, operation in enumerate(forward.operations):
-            outputs = operation.outputs
-            if operation.saved is not None and self.trained[o]:
-                outputs = (*outputs, Output(Layout.BATCHED, operation.saved))
-            self.found.append(
-                Operation(
-                    operation.name, Role.FORWARD, operation.times, outputs, operation.splittable
-                )
-            )
-            self.edges += [Edge(t.operation, t.output, o) for t in operation.reads]
-            self.edges += [Edge(u, CONTROL, o) for u in operation.after]
-        number = len(self.found)
-        backward = {}
-        for o in reversed(range(len(forward.operations))):
-            if self.trained[o]:
-                backward[o] = number
-                number += 1
-        applies = {}
-        for weights in forward.weights:
-            first = weights.users[0]
-            if first not in applies:
-                applies[first] = number
-                number += 1
+        for o, op in enumerate(forward.operations):
+            outputs = op.outputs
+            if op.saved is not None and self.trained[o]:
+                outputs = (*outputs, Output(Layout.BATCHED, op.saved))
+            self.found.append(Operation(op.name, Role.FORWARD, op.times, outputs, op.splittable))
+            self.edges += [Edge(t.operation, t.output, o) for t in op.reads]
+            self.edges += [Edge(u, CONTROL, o) for u in op.after]
+        n = len(self.found)
+        trained = [o for o in reversed(range(n)) if self.trained[o]]
+        backward = {o: n + i for i, o in enumerate(trained)}
+        firsts = dict.fromkeys(weights.users[0] for weights in forward.weights)
+        applies = {first: n + len(backward) + i for i, first in enumerate(firsts)}
         for o in backward:
             self._backward(o, backward, applies)
         for first, apply in applies.items():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
 from optpart.errors import InputError
 from optpart.problem.cluster import Cluster
+from optpart.problem.rational import RationalArray
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,25 @@ class TrainingCluster:
             )
             for d in range(k)
         )
+
+    def with_links(
+        self, links: Mapping[tuple[int, int], tuple[Fraction, Fraction | None]]
+    ) -> TrainingCluster:
+        """Return a cluster with other latencies and rates (``None`` is infinite) of some pairs."""
+        known, k = self.cluster, len(self)
+        rates, latencies = known.bandwidth.fractions(), known.latency.fractions()
+        infinite = known.infinite.copy()
+        for (d, e), (latency, rate) in links.items():
+            latencies[d * k + e] = latency
+            infinite[d, e] = rate is None
+            rates[d * k + e] = rate or Fraction(0)
+        changed = replace(
+            known,
+            bandwidth=RationalArray.from_fractions(rates).reshape(k, k),
+            latency=RationalArray.from_fractions(latencies).reshape(k, k),
+            infinite=infinite,
+        )
+        return replace(self, cluster=changed)
 
     def linked(self, sender: int, receiver: int) -> bool:
         """Return whether tensors can go from one device to another."""

@@ -17,7 +17,7 @@ from optpart.devices.named import NamedCluster
 from optpart.devices.spec import DeviceSpec, Spec
 from optpart.errors import FaultsOf, InputError
 from optpart.formats import cluster_toml
-from optpart.problem.rational import RationalArray, shown
+from optpart.problem.rational import shown
 from optpart.training.cluster import TrainingCluster
 
 _FOLDER = "optpart.training.clusters"
@@ -134,16 +134,13 @@ def with_bandwidth(
     within, between : Fraction, optional
         Of links between devices of one server, and of two. Pairs without a link stay without.
     """
-    known, k = cluster.cluster, len(cluster)
-    rates, infinite = known.bandwidth.fractions(), known.infinite.copy()
+    changed, k = {}, len(cluster)
     for d in range(k):
         for e in range(k):
             rate = within if cluster.servers[d] == cluster.servers[e] else between
-            if d != e and rate is not None and known.linked[d, e]:
-                rates[d * k + e] = rate
-                infinite[d, e] = False
-    bandwidth = RationalArray.from_fractions(rates).reshape(k, k)
-    return replace(cluster, cluster=replace(known, bandwidth=bandwidth, infinite=infinite))
+            if d != e and rate is not None and cluster.linked(d, e):
+                changed[d, e] = cluster.latency[d][e], rate
+    return cluster.with_links(changed)
 
 
 def specs_of(*kinds: str) -> Mapping[str, Spec]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,11 +18,10 @@ from optpart.solution.gap import gap
 from optpart.training.actions import actions
 from optpart.training.bounds.certificate import write_certificate
 from optpart.training.bounds.choices import Choices
-from optpart.training.bounds.memory import program_excess
 from optpart.training.bounds.milp import integer_bound
-from optpart.training.bounds.program import StrategyBound, strategy_bound
+from optpart.training.bounds.program import StrategyBound, program_excess, strategy_bound
 from optpart.training.bounds.shares import average_path, load
-from optpart.training.fitting import check_parameters_fit
+from optpart.training.compiler import check_parameters_fit
 from optpart.training.groups import contiguous_groups, nearest_groups
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
@@ -86,10 +85,7 @@ class Bounded:
     def certify(self, folder: str | Path) -> Path:
         """Write a certificate, which ``optpart check`` verifies; return its path.
 
-        Raises
-        ------
-        InputError
-            If there is no proof that can be written.
+        It is an :class:`InputError` if there is no proof that can be written.
         """
         if self.proof is None:
             raise InputError(
@@ -128,24 +124,15 @@ class Comparison(Shown):
 def grouped(problem: StrategyProblem, most: int, grouping: str = "contiguous") -> StrategyProblem:
     """Return a problem with at most ``most`` groups.
 
-    Raises
-    ------
-    InputError
-        If there is no such grouping, or ``most`` is not positive.
+    ``grouping`` is one of :data:`GROUPINGS`.
     """
     if grouping not in GROUPINGS:
         raise ArgumentError("grouping", f"unknown {grouping!r}", choice(grouping, GROUPINGS))
-    return problem.grouped(GROUPINGS[grouping](problem.graph, problem.batch, most))
+    return replace(problem, groups=GROUPINGS[grouping](problem.graph, problem.batch, most))
 
 
 def check_problem(problem: StrategyProblem) -> None:
-    """Refuse a problem without any strategy that memory could hold.
-
-    Raises
-    ------
-    InputError
-        Naming a least set of parameters that fit nowhere.
-    """
+    """Refuse a problem without any strategy that memory could hold; see the check's errors."""
     if problem.options.memory == "refcount":
         check_parameters_fit(problem.graph, problem.cluster, problem.options.slots)
 
@@ -218,40 +205,36 @@ def bounded(
             raise InputError("groups", "not those of the problem", "give strategies of its groups")
         for row, decision in zip(allowed, strategy.decisions, strict=True):
             row[decision] = None
-    begin = time.perf_counter()
-    count = sum(map(len, allowed))
+    begin, count = time.perf_counter(), sum(map(len, allowed))
     whatever = bound_of_all(problem)
+
+    def said(
+        value: Fraction | None, reason: str = "", found: StrategyBound | None = None
+    ) -> Bounded:
+        proof = None if found is None else (choices, found)
+        taken = time.perf_counter() - begin
+        return Bounded(value, whatever, reason, value is None, count, taken, proof)
+
     if whatever is None:
-        seconds = time.perf_counter() - begin
-        return Bounded(None, None, NO_STRATEGY, True, count, seconds)
+        return said(None, NO_STRATEGY)
     try:
-        choices = Choices.of(problem, [tuple(row) for row in allowed])
+        choices = Choices(problem, [tuple(row) for row in allowed])
     except InputError as error:
-        reason = f"{error.place} is {error.problem}"
-        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
+        return said(whatever, f"{error.place} is {error.problem}")
     excess = program_excess(choices, memory)
     if excess:
-        reason = f"the linear program {excess}"
-        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
+        return said(whatever, f"the linear program {excess}")
     left = seconds - (time.perf_counter() - begin)
     if left <= 0:
-        reason = "the time limit leaves none for the linear program"
-        return Bounded(whatever, whatever, reason, False, count, time.perf_counter() - begin)
+        return said(whatever, "the time limit leaves none for the linear program")
     found = strategy_bound(choices, left)
     value = found.value
     left = seconds - (time.perf_counter() - begin)
     if value is not None and count <= _FEW and 0 < left < math.inf:
         value = integer_bound(choices, found, seconds=left).value
-    infeasible = value is None
-    return Bounded(
-        None if value is None else max(value, whatever),
-        whatever,
-        NO_STRATEGY if infeasible else "",
-        infeasible,
-        count,
-        time.perf_counter() - begin,
-        None if infeasible else (choices, found),
-    )
+    if value is None:
+        return said(None, NO_STRATEGY)
+    return said(max(value, whatever), found=found)
 
 
 def bound_of_all(problem: StrategyProblem) -> Fraction | None:
@@ -264,13 +247,7 @@ def bound_of_all(problem: StrategyProblem) -> Fraction | None:
 
 
 def check_bound(bound: Bounded, makespan: Fraction | None, name: str) -> None:
-    """Compare a bound with a verified strategy in its range.
-
-    Raises
-    ------
-    ContradictionError
-        If they cannot both be right.
-    """
+    """Refuse a bound and a verified strategy in its range that cannot both be right."""
     if makespan is None:
         return
     if bound.infeasible or (bound.value is not None and bound.value > makespan):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from types import MappingProxyType
+from typing import Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,24 +16,16 @@ from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import shown
+from optpart.solution.schedule import Schedule
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.heterog import heterog
+from optpart.strategies.simulator import simulate
 from optpart.training.cluster import TrainingCluster
 from optpart.training.graph import TrainingGraph
-from optpart.training.strategy import Strategy
-
-Replicas = Literal["fused", "separate"]
-Resharding = Literal["overlap", "heterog"]
-Auxiliary = Literal["memory", "free"]
-Collectives = Literal["queue", "ring"]
-Topology = Literal["pairs", "shared"]
-MemoryModel = Literal["refcount", "none"]
-
-#: Samples as a half-open part of [0, 1).
-Interval = tuple[Fraction, Fraction]
+from optpart.training.strategy import ALL, Interval, Strategy
 
 #: A vertex and the number of its output, or ``CONTROL``.
 Tensor = tuple[int, int]
-
-ALL = (Fraction(0), Fraction(1))
 
 
 class Kind(StrEnum):
@@ -75,28 +68,21 @@ class Options:
         Equal parts of the batch that pass one after another; gradients are accumulated.
     """
 
-    replicas: Replicas = "fused"
-    resharding: Resharding = "overlap"
-    auxiliary: Auxiliary = "memory"
-    collectives: Collectives = "queue"
-    topology: Topology = "pairs"
-    memory: MemoryModel = "refcount"
+    replicas: Literal["fused", "separate"] = "fused"
+    resharding: Literal["overlap", "heterog"] = "overlap"
+    auxiliary: Literal["memory", "free"] = "memory"
+    collectives: Literal["queue", "ring"] = "queue"
+    topology: Literal["pairs", "shared"] = "pairs"
+    memory: Literal["refcount", "none"] = "refcount"
     slots: int = 2
     tick: Fraction | None = Fraction(1)
     microbatches: int = 1
 
     def __post_init__(self) -> None:
-        for key, choices in (
-            ("replicas", Replicas),
-            ("resharding", Resharding),
-            ("auxiliary", Auxiliary),
-            ("collectives", Collectives),
-            ("topology", Topology),
-            ("memory", MemoryModel),
-        ):
+        for key, kind in get_type_hints(Options).items():
             value = getattr(self, key)
-            if value not in get_args(choices):
-                raise InputError(key, f"unknown {value!r}", choice(value, get_args(choices)))
+            if get_origin(kind) is Literal and value not in get_args(kind):
+                raise InputError(key, f"unknown {value!r}", choice(value, get_args(kind)))
         if self.slots < 0:
             raise InputError("slots", f"negative ({self.slots})", "give a whole number ≥ 0")
         if self.tick is not None and self.tick <= 0:
@@ -105,8 +91,15 @@ class Options:
             raise InputError("microbatches", f"{self.microbatches}", "give a whole number ≥ 1")
 
 
-#: The options unless others are given.
 DEFAULT = Options()
+
+#: The options that evaluator and bounds describe; others they accept with any value.
+STANDARD = MappingProxyType(
+    {
+        name: getattr(DEFAULT, name)
+        for name in ("replicas", "resharding", "collectives", "topology", "microbatches")
+    }
+)
 
 
 class CompiledVertex(NamedTuple):
@@ -173,3 +166,8 @@ class Compiled:
 
     def __repr__(self) -> str:
         return f"<Compiled: {self.instance!r}>"
+
+
+def by_rank(compiled: Compiled) -> Schedule:
+    """Return the schedule of a compiled strategy in [G]'s order (§4.2)."""
+    return simulate(compiled.instance, Partition(compiled.placement), heterog)

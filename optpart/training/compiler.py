@@ -10,23 +10,16 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
-from optpart.errors import InputError
+from optpart.errors import InputError, OptpartError
+from optpart.problem.rational import rounded
+from optpart.solution.schedule import Schedule
+from optpart.solution.verifier import Violation, verify
 from optpart.training.cluster import TrainingCluster
 from optpart.training.collectives import allreduce, missing_link, ring_chunks, ring_order
-from optpart.training.compiled import (
-    ALL,
-    DEFAULT,
-    Compiled,
-    CompiledVertex,
-    Interval,
-    Kind,
-    Options,
-    Tensor,
-)
+from optpart.training.compiled import DEFAULT, Compiled, CompiledVertex, Kind, Options, Tensor
 from optpart.training.draft import Draft
-from optpart.training.fitting import check_parameters_fit
 from optpart.training.graph import CONTROL, Edge, Layout, Role, TrainingGraph
-from optpart.training.strategy import Strategy
+from optpart.training.strategy import ALL, Interval, Strategy, overlap
 
 __all__ = ["Compiled", "CompiledVertex", "Kind", "Options", "compile_strategy"]
 
@@ -65,6 +58,58 @@ def compile_strategy(
     return _Compiler(graph, cluster, strategy, options).run()
 
 
+def check_parameters_fit(graph: TrainingGraph, cluster: TrainingCluster, slots: int) -> None:
+    """Check that the parameters may fit on the devices under some strategy.
+
+    Raises
+    ------
+    InputError
+        If operations that must stay together need more than the largest memory, or all parameters
+        need more than all memories. Names a least set of parameters.
+    """
+    limits = [m for m in cluster.cluster.memory if m is not None]
+    if len(limits) < len(cluster):
+        return
+    together: dict[int, list[tuple[Fraction, str]]] = {}
+    home = {o: i for i, group in enumerate(graph.tied) for o in group}
+    for parameter in graph.parameters:
+        applied = any(graph.operations[u].role is Role.APPLY for u in parameter.users)
+        size = parameter.size * (1 + slots if applied else 1)
+        together.setdefault(home[parameter.users[0]], []).append((size, parameter.name))
+    everything = [one for tied in together.values() for one in tied]
+    for rows, room, where in (
+        *((tied, max(limits), "the largest device has") for tied in together.values()),
+        (everything, sum(limits), "all devices have"),
+    ):
+        total, named = Fraction(0), []
+        for size, name in sorted(rows, reverse=True):
+            total += size
+            named.append(name)
+            if total > room:
+                listed = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if named[4:] else "")
+                raise InputError(
+                    f"parameters {listed}",
+                    f"need {rounded(total, up=True)} bytes with the optimiser's, "
+                    f"but {where} {rounded(Fraction(room), up=False)}",
+                    "add memory, or choose an optimiser that keeps less",
+                )
+
+
+def memory_violation(compiled: Compiled, schedule: Schedule) -> Violation | None:
+    """Verify a schedule of a compiled strategy; return where memory does not suffice, if anywhere.
+
+    Raises
+    ------
+    OptpartError
+        If the verifier finds anything but memory: the compiler or the simulator is wrong.
+    """
+    violations = verify(compiled.instance, schedule)
+    others = [violation for violation in violations if violation.rule != "memory"]
+    if others:
+        raise OptpartError(f"a compiled strategy breaks a rule: {others[0]}")
+    return violations[0] if violations else None
+
+
 class _Replica(NamedTuple):
     vertex: int
     device: int
@@ -75,16 +120,10 @@ class _Compiler:
     """The state of one compilation; :meth:`run` does it."""
 
     def __init__(
-        self,
-        graph: TrainingGraph,
-        cluster: TrainingCluster,
-        strategy: Strategy,
-        options: Options,
+        self, graph: TrainingGraph, cluster: TrainingCluster, strategy: Strategy, options: Options
     ) -> None:
-        self.graph = graph
-        self.cluster = cluster
-        self.strategy = strategy
-        self.options = options
+        self.graph, self.cluster, self.strategy, self.options = graph, cluster, strategy, options
+        self.resident = graph.held(options.slots)
         self.decisions = strategy.of_operations(len(graph))
         self.kinds = cluster.kind_indices(graph.kinds)
         self.samples = Fraction(strategy.batch, options.microbatches)
@@ -94,11 +133,9 @@ class _Compiler:
         self.splits: dict[Tensor, int] = {}
         self.parts: dict[int, list[Interval]] = {}
         self.chunks: dict[int, tuple[int, bool]] = {}
-        self.sources: dict[tuple[int, int, int, int, Interval], Tensor] = {}
-        self.layouts: dict[
-            tuple[int, int, int, tuple[tuple[int, Interval], ...]], list[Tensor]
-        ] = {}
-        self.sums: dict[tuple[int, int], dict[int, list[Tensor]]] = {}
+        self.sources: dict[object, Tensor] = {}
+        self.layouts: dict[object, list[Tensor]] = {}
+        self.sums: dict[object, dict[int, list[Tensor]]] = {}
 
     def run(self) -> Compiled:
         for o in range(len(self.graph)):
@@ -128,9 +165,6 @@ class _Compiler:
 
     def _replicate(self, o: int, microbatch: int) -> list[_Replica]:
         operation, decision = self.graph.operations[o], self.decisions[o]
-        resident = self.graph.resident[o]
-        if self._is_apply(o):
-            resident *= 1 + self.options.slots
         made = []
         for d, interval in decision.intervals.items():
             count = decision.replicas[d]
@@ -152,7 +186,7 @@ class _Compiler:
                     name,
                     operation.times[self.kinds[d]].at(width * whole),
                     [output.size.at(width * self.samples) for output in operation.outputs],
-                    resident if i == 0 and microbatch == 0 else Fraction(0),
+                    self.resident[o] if i == 0 and microbatch == 0 else Fraction(0),
                 )
                 made.append(_Replica(vertex, d, samples))
         return made
@@ -184,7 +218,9 @@ class _Compiler:
         for m in range(1 if self._is_apply(consumer) else self.options.microbatches):
             targets = self._copies(consumer, m)
             if layout is Layout.WHOLE:
-                tensors = [self._nearest(o, edge.output, m, t.device) for t in targets]
+                tensors = [
+                    (self._source(o, edge.output, m, t.device), edge.output) for t in targets
+                ]
             elif self.options.resharding == "heterog":
                 tensors = self._heterog(o, edge.output, m, targets)
             else:
@@ -192,17 +228,13 @@ class _Compiler:
             for tensor, target in zip(tensors, targets, strict=True):
                 self.draft.edge(tensor, target.vertex)
 
-    def _nearest(self, o: int, output: int, m: int, device: int) -> Tensor:
+    def _source(self, o: int, output: int, m: int, device: int, samples: Interval = ALL) -> int:
         """Choose among whole copies: the device's own, else the one that arrives soonest."""
-        return self._source(o, output, m, device, ALL), output
-
-    def _source(self, o: int, output: int, m: int, device: int, samples: Interval) -> int:
         replicas = self._copies(o, m)
         own = [replica for replica in replicas if replica.device == device]
         if own:
             return own[0].vertex
-        width = samples[1] - samples[0]
-        size = self.graph.operations[o].outputs[output].size.at(width * self.samples)
+        size = self._size(o, output, samples)
         linked = [r for r in replicas if self.cluster.linked(r.device, device)]
         if not linked:
             raise self.draft.no_link(o, replicas[0].device, device)
@@ -216,9 +248,9 @@ class _Compiler:
         if key not in self.sources:
             if self.graph.operations[o].splittable:
                 pieces = [
-                    self._slice((replica.vertex, output), _intersection(replica.samples, samples))
-                    for replica in self._copies(o, m)
-                    if _intersect(replica.samples, samples)
+                    self._slice((r.vertex, output), common)
+                    for r in self._copies(o, m)
+                    if (common := overlap(r.samples, samples))
                 ]
             else:
                 whole = self._source(o, output, m, device, samples), output
@@ -240,7 +272,7 @@ class _Compiler:
         tensors = [(replica.vertex, output) for replica in replicas]
         if replicas[0].samples == ALL:
             if targets[0].samples == ALL:
-                found = [self._nearest(o, output, m, target.device) for target in targets]
+                found = [(self._source(o, output, m, t.device), output) for t in targets]
             else:
                 found = [self._slice(tensors[0], target.samples) for target in targets]
         elif targets[0].samples == ALL:
@@ -249,12 +281,12 @@ class _Compiler:
         else:
             found = []
             for part in _common_parts(replicas, targets):
-                inside = [r for r in replicas if _intersect(r.samples, part)]
+                inside = [r for r in replicas if overlap(r.samples, part)]
                 joined = self._joined(
                     [(r.vertex, output) for r in inside], o, output, m, inside[0].device, part
                 )
                 found += [
-                    self._slice(joined, t.samples) for t in targets if _intersect(t.samples, part)
+                    self._slice(joined, t.samples) for t in targets if overlap(t.samples, part)
                 ]
         self.layouts[key] = found
         return found
@@ -401,16 +433,7 @@ class _Compiler:
 
 def _equal_parts(samples: Interval, count: int) -> list[Interval]:
     first, last = samples
-    cuts = [first + (last - first) * i / count for i in range(count + 1)]
-    return [*pairwise(cuts)]
-
-
-def _intersect(one: Interval, two: Interval) -> bool:
-    return max(one[0], two[0]) < min(one[1], two[1])
-
-
-def _intersection(one: Interval, two: Interval) -> Interval:
-    return max(one[0], two[0]), min(one[1], two[1])
+    return [*pairwise(first + (last - first) * i / count for i in range(count + 1))]
 
 
 def _common_parts(one: Iterable[_Replica], two: Iterable[_Replica]) -> list[Interval]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.kernels.compiled import UNLIMITED
 from optpart.training.collectives import allreduce
+from optpart.training.compiled import STANDARD
 from optpart.training.evaluator_kernel import (
     A_CLASS,
     A_COUNT,
@@ -40,16 +41,9 @@ from optpart.training.evaluator_kernel import (
     Work,
     evaluate,
 )
-from optpart.training.graph import CONTROL, Layout, Line, Role
+from optpart.training.graph import CONTROL, Layout, Line
 from optpart.training.problem import StrategyProblem
-from optpart.training.strategy import Decision
-
-Interval = tuple[Fraction, Fraction]
-
-#: Devices with the samples that they compute.
-Class = tuple[tuple[int, Interval], ...]
-
-_ALL: Interval = (Fraction(0), Fraction(1))
+from optpart.training.strategy import ALL, Decision, Interval, overlap
 
 _LAYOUT = {Layout.BATCHED: BATCHED, Layout.SUMMED: SUMMED, Layout.WHOLE: WHOLE}
 
@@ -77,20 +71,18 @@ class Outcome(NamedTuple):
 class Evaluator:
     """Evaluates the strategies of one problem.
 
-    Parameters
-    ----------
-    problem : StrategyProblem
-
     Attributes
     ----------
     exact_memory : bool
         Whether bytes are exact. If their denominators are too large, sizes are rounded up and
         limits down: then a strategy may seem to lack a byte, but none seems to fit that does not.
+    work : Work
+        The memory that evaluations reuse.
 
     Raises
     ------
     InputError
-        If it does not know an option: see :func:`supports`.
+        If it does not know an option: see :func:`unsupported`.
     """
 
     def __init__(self, problem: StrategyProblem) -> None:
@@ -105,14 +97,14 @@ class Evaluator:
         self._parts: dict[Fraction, int] = {}
         self._part_tables: list[_PartTables] = []
         self._samples: dict[Interval, int] = {}
-        self._classes: dict[Class, int] = {}
-        self._class_list: list[Class] = []
+        #: A class: devices with the samples that they compute.
+        self._classes: dict[tuple[tuple[int, Interval], ...], int] = {}
         self._pairs: dict[tuple[int, int], list[list[int]]] = {}
         self._rings: dict[tuple[int, ...], list[int]] = {}
         self._tables: Tables | None = None
         self._part(Fraction(0))
-        self._everything = self._interval(_ALL)
-        self._work = self._static.work()
+        self._everything = self._interval(ALL)
+        self.work = self._static.work()
 
     # --- actions ---------------------------------------------------------------------------
 
@@ -158,8 +150,7 @@ class Evaluator:
         outcomes = np.zeros((len(chosen), 3), dtype=np.int64)
         first = 0
         while first < len(chosen):
-            done = evaluate(self.tables(), self._work, chosen[first:], outcomes[first:])
-            first += done
+            first += evaluate(self.tables(), self.work, chosen[first:], outcomes[first:])
             if first < len(chosen):
                 self._add_pairs(chosen[first])
         return outcomes
@@ -167,22 +158,14 @@ class Evaluator:
     def outcome(self, row: NDArray[np.int64]) -> Outcome:
         """Translate ticks, excess and status."""
         ticks, excess, status = row.tolist()
-        tick = self.problem.options.tick
-        assert tick is not None
-        return Outcome(
-            ticks * tick if status == DONE else None, Fraction(excess, self._memory_scale)
-        )
+        time = ticks * self._static.tick if status == DONE else None
+        return Outcome(time, Fraction(excess, self._memory_scale))
 
     def tables(self) -> Tables:
         """Return the tables for the kernel; they grow with actions and pairs."""
         if self._tables is None:
             self._tables = self._build()
         return self._tables
-
-    @property
-    def work(self) -> Work:
-        """The memory that evaluations reuse."""
-        return self._work
 
     def add_all_pairs(self) -> None:
         """Prepare for any mixture of the actions added so far."""
@@ -216,11 +199,10 @@ class Evaluator:
 
     def _class(self, decision: Decision, *, unsplit: bool) -> int:
         """Return the class of operations under a decision."""
-        samples = dict.fromkeys(decision.devices, _ALL) if unsplit else decision.intervals
+        samples = dict.fromkeys(decision.devices, ALL) if unsplit else decision.intervals
         key = tuple(samples.items())
         if key not in self._classes:
             self._classes[key] = len(self._classes)
-            self._class_list.append(key)
             for interval in samples.values():
                 self._interval(interval)
             self._tables = None
@@ -230,12 +212,12 @@ class Evaluator:
         """Find the samples that the devices of two classes share."""
         if (producer, consumer) in self._pairs:
             return
-        k, classes = len(self.problem.cluster), self._class_list
+        k, classes = len(self.problem.cluster), list(self._classes)
         found = [[-1] * k for _ in range(k)]
         for d, one in classes[producer]:
             for e, two in classes[consumer]:
-                common = max(one[0], two[0]), min(one[1], two[1])
-                if common[0] < common[1]:
+                common = overlap(one, two)
+                if common:
                     found[d][e] = self._interval(common)
         self._pairs[producer, consumer] = found
         self._tables = None
@@ -268,6 +250,8 @@ class Evaluator:
         common = np.array([*self._pairs.values()], dtype=np.int32).reshape(-1, k, k)
         made, in_rows = self._part_tables, np.ascontiguousarray
         resident, sizes, capacity = self._memory()
+        copying = np.concatenate([table.copying for table in made])
+        parts = [self._parts[last - first] for first, last in self._samples]
         return Tables(
             order=static.order,
             operations=static.operations,
@@ -279,16 +263,12 @@ class Evaluator:
             lines=len(static.lines),
             transfer=in_rows(np.concatenate([table.transfer for table in made])),
             soonest=in_rows(np.concatenate([table.soonest for table in made])),
-            copying=in_rows(
-                np.column_stack((np.concatenate([t.copying for t in made]), sizes.ravel()))
-            ),
+            copying=in_rows(np.column_stack((copying, sizes.ravel()))),
             time=in_rows(np.stack([table.time for table in made])),
             actions=table,
             ring=ring,
             classes=classes,
-            part_of=np.array(
-                [self._parts[last - first] for first, last in self._samples], dtype=np.int32
-            ),
+            part_of=np.array(parts, dtype=np.int32),
             pair=pair,
             common=common,
             span=self._spans(),
@@ -303,10 +283,10 @@ class Evaluator:
         Those are side by side, since intervals ascend with the devices.
         """
         found = np.zeros((len(self._pairs), len(self.problem.cluster), 2), dtype=np.int32)
+        classes = list(self._classes)
         for row, ((producer, _), common) in enumerate(self._pairs.items()):
-            devices = [d for d, _ in self._class_list[producer]]
             for e in range(found.shape[1]):
-                some = [i for i, d in enumerate(devices) if common[d][e] >= 0]
+                some = [i for i, (d, _) in enumerate(classes[producer]) if common[d][e] >= 0]
                 if some:
                     found[row, e] = some[0], some[-1] + 1
         return found
@@ -314,12 +294,10 @@ class Evaluator:
     def _ring(self, devices: tuple[int, ...]) -> list[int]:
         """Return the ticks of an AllReduce by row of sums; −1 where links are missing."""
         if devices not in self._rings:
-            static = self._static
+            static, cluster = self._static, self.problem.cluster
             try:
-                self._rings[devices] = [
-                    static.ticks(allreduce(self.problem.cluster, devices, size).time)
-                    for size in static.sums
-                ]
+                times = [allreduce(cluster, devices, size).time for size in static.sums]
+                self._rings[devices] = [math.ceil(time / static.tick) for time in times]
             except InputError:
                 self._rings[devices] = [-1] * len(static.sums)
         return self._rings[devices]
@@ -337,8 +315,7 @@ class Evaluator:
         steps = [table.sizes.step() for table in made]
         scale = math.lcm(*steps, *{size.denominator for size in static.resident})
         # Nothing that a device could ever hold may overflow.
-        k = len(limits)
-        most = sum(static.resident) + static.volume * (k + 4)
+        most = sum(static.resident) + static.volume * (len(limits) + 4)
         most = max(most, *(limit for limit in limits if limit is not None))
         self.exact_memory = most * scale < UNLIMITED
         self._memory_scale = scale = scale if self.exact_memory else 1
@@ -353,14 +330,7 @@ class Evaluator:
 
 def unsupported(problem: StrategyProblem) -> str:
     """Return the first option that :class:`Evaluator` does not know; empty if it knows all."""
-    known: dict[str, Any] = {
-        "replicas": "fused",
-        "resharding": "overlap",
-        "collectives": "queue",
-        "topology": "pairs",
-        "microbatches": 1,
-    }
-    for name, value in known.items():
+    for name, value in STANDARD.items():
         if getattr(problem.options, name) != value:
             return f"{name} {getattr(problem.options, name)}"
     return "tick none" if problem.options.tick is None else ""
@@ -381,81 +351,65 @@ class _Static:
 
     def __init__(self, problem: StrategyProblem) -> None:
         self.problem = problem
-        graph, cluster = problem.graph, problem.cluster
-        k = len(cluster)
-        assert problem.options.tick is not None
-        self.tick = problem.options.tick
+        graph, cluster, options = problem.graph, problem.cluster, problem.options
+        assert options.tick is not None
+        self.tick = options.tick
         self.order = np.array(graph.topological_order, dtype=np.int32)
+        self.resident = graph.held(options.slots)
         limits = cluster.cluster.memory
-        self.limited = problem.options.memory == "refcount" and any(m is not None for m in limits)
-        slots = problem.options.slots
-        self.resident = [
-            size * (1 + slots if operation.role is Role.APPLY else 1)
-            for size, operation in zip(graph.resident, graph.operations, strict=True)
-        ]
+        self.limited = options.memory == "refcount" and any(m is not None for m in limits)
         self._tensors()
-        self._times = _Lines.of(line for o in graph.operations for line in o.times)
-        self._bytes = _Lines.of(self.lines)
+        times = [line for o in graph.operations for line in o.times]
+        self._times = _Exact.of([x.alpha for x in times]), _Exact.of([x.beta for x in times])
+        self._bytes = (
+            _Exact.of([x.alpha for x in self.lines]),
+            _Exact.of([x.beta for x in self.lines]),
+        )
         # Classes of links: the first is that of nccl, where nothing takes time.
-        self.classes: list[tuple[Fraction, Fraction | None]] = [(Fraction(0), None)]
+        k = len(cluster)
         self.link = np.zeros((k + 1, k + 1), dtype=np.int32)
+        numbers: dict[tuple[Fraction, Fraction | None], int] = {}
         for d in range(k):
             for e in range(k):
-                if d == e:
-                    continue
-                if not cluster.linked(d, e):
+                if d != e and not cluster.linked(d, e):
                     self.link[d, e] = -1
-                    continue
-                kind = cluster.latency[d][e], cluster.rate[d][e]
-                if kind not in self.classes[1:]:
-                    self.classes.append(kind)
-                self.link[d, e] = 1 + self.classes[1:].index(kind)
+                elif d != e:
+                    kind = cluster.latency[d][e], cluster.rate[d][e]
+                    self.link[d, e] = numbers.setdefault(kind, 1 + len(numbers))
+        self.classes = [(Fraction(0), None), *numbers]
 
     def _tensors(self) -> None:
-        graph = self.problem.graph
-        start, layout, line, sums = [0], [], [], []
+        graph, operations = self.problem.graph, self.problem.graph.operations
+        start, rows = [0], []
         self.lines: dict[Line, int] = {Line(): 0}
         self.sums: dict[Fraction, int] = {}
-        for operation in graph.operations:
+        for operation in operations:
             for output in operation.outputs:
-                layout.append(_LAYOUT[output.layout])
-                line.append(self.lines.setdefault(output.size, len(self.lines)))
-                summed = output.layout is Layout.SUMMED
-                sums.append(
-                    self.sums.setdefault(output.size.alpha, len(self.sums)) if summed else -1
-                )
-            layout.append(SIGNAL)
-            line.append(0)
-            sums.append(-1)
-            start.append(len(layout))
-        self.tensors = np.array([layout, line, sums], dtype=np.int32).T.copy()
-        outputs = [out.size.at(self.problem.batch) for o in graph.operations for out in o.outputs]
+                line, sums = self.lines.setdefault(output.size, len(self.lines)), -1
+                if output.layout is Layout.SUMMED:
+                    sums = self.sums.setdefault(output.size.alpha, len(self.sums))
+                rows.append((_LAYOUT[output.layout], line, sums))
+            rows.append((SIGNAL, 0, -1))
+            start.append(len(rows))
+        self.tensors = np.array(rows, dtype=np.int32)
+        outputs = [out.size.at(self.problem.batch) for o in operations for out in o.outputs]
         #: Bytes of all tensors.
         self.volume = sum(outputs, Fraction(0))
-        edges = [edge for into in graph.in_edges for edge in into]
-        ends = np.cumsum([0, *(len(into) for into in graph.in_edges)])
+        ends = np.cumsum([0, *(len(into) for into in graph.in_edges)]).tolist()
+        group, unsplit = self.problem.group_of, [not o.splittable for o in operations]
         self.operations = np.array(
-            [
-                [*self.problem.group_of, -1],
-                [*(not o.splittable for o in graph.operations), 0],
-                start,
-                ends.tolist(),
-            ],
-            dtype=np.int32,
+            [[*group, -1], [*unsplit, 0], start, ends], dtype=np.int32
         ).T.copy()
-        inputs = [
-            start[e.producer + 1] - 1 if e.output == CONTROL else start[e.producer] + e.output
-            for e in edges
-        ]
-        self.inputs = np.array(
-            [(tensor, e.producer) for e, tensor in zip(edges, inputs, strict=True)], dtype=np.int32
-        ).reshape(-1, 2)
+        inputs = []
         #: Producer and consumer of slices.
-        self.meetings = {
-            (e.producer, e.consumer)
-            for e, tensor in zip(edges, inputs, strict=True)
-            if layout[tensor] == BATCHED and graph.operations[e.producer].splittable
-        }
+        self.meetings = set()
+        for edge in (edge for into in graph.in_edges for edge in into):
+            p, signal = edge.producer, edge.output == CONTROL
+            tensor = start[p + 1] - 1 if signal else start[p] + edge.output
+            inputs.append((tensor, p))
+            if rows[tensor][0] == BATCHED and operations[p].splittable:
+                self.meetings.add((p, edge.consumer))
+        self.inputs = np.array(inputs, dtype=np.int32).reshape(-1, 2)
 
     def work(self) -> Work:
         """Reserve memory for the largest strategies; what is not used is never touched."""
@@ -487,33 +441,27 @@ class _Static:
             use=np.zeros((2, k + 1), dtype=np.int64),
         )
 
-    def ticks(self, time: Fraction) -> int:
-        """Return a time in ticks, rounded up, as the compiler does."""
-        return math.ceil(time / self.tick)
-
     def part(self, width: Fraction) -> _PartTables:
         """Return times and sizes for a part of the batch."""
         problem, cluster = self.problem, self.problem.cluster
         samples = width * problem.batch
-        sizes = self._bytes.at(samples)
-        transfer, soonest = [], []
-        for latency, rate in self.classes:
-            exact = sizes.times(Fraction(0) if rate is None else 1 / rate).plus(latency)
-            transfer.append(exact.ceilings(self.tick))
-            soonest.append(exact)
+        times, sizes = (alpha.plus(beta, samples) for alpha, beta in (self._times, self._bytes))
+        soonest = [
+            sizes.line(Fraction(0) if rate is None else 1 / rate, latency)
+            for latency, rate in self.classes
+        ]
+        copying = []
+        free = problem.options.auxiliary == "free"
+        for rate in cluster.memory_bandwidth:
+            time = sizes.line(Fraction(0) if rate is None or free else 2 / rate)
+            copying.append(time.ceilings(self.tick))
         return _PartTables(
-            self._times.at(samples).ceilings(self.tick).reshape(len(problem.graph), -1),
-            np.array(transfer, dtype=np.int64).T,
+            times.ceilings(self.tick).reshape(len(problem.graph), -1),
+            np.array([exact.ceilings(self.tick) for exact in soonest]).T,
             _ranks(soonest),
-            np.array([self._copying(d, sizes) for d in range(len(cluster))]).T,
+            np.array(copying).T,
             sizes,
         )
-
-    def _copying(self, device: int, sizes: _Exact) -> NDArray[np.int64]:
-        rate = self.problem.cluster.memory_bandwidth[device]
-        if rate is None or self.problem.options.auxiliary == "free":
-            return np.zeros(len(sizes.numerators), dtype=np.int64)
-        return sizes.times(2 / rate).ceilings(self.tick)
 
 
 class _Exact(NamedTuple):
@@ -528,12 +476,19 @@ class _Exact(NamedTuple):
         numerators = [value.numerator * (common // value.denominator) for value in values]
         return cls(np.array(numerators, dtype=object), common)
 
-    def times(self, factor: Fraction) -> _Exact:
-        return _Exact(self.numerators * factor.numerator, self.denominator * factor.denominator)
+    def line(self, factor: Fraction | int, term: Fraction | int = 0) -> _Exact:
+        """Return multiples plus a term."""
+        numerators = self.numerators * (factor.numerator * term.denominator)
+        denominator = self.denominator * factor.denominator
+        return _Exact(numerators + term.numerator * denominator, denominator * term.denominator)
 
-    def plus(self, term: Fraction) -> _Exact:
-        own, other = term.denominator, term.numerator * self.denominator
-        return _Exact(self.numerators * own + other, self.denominator * own)
+    def plus(self, other: _Exact, factor: Fraction) -> _Exact:
+        """Return the sums with multiples of others."""
+        two = other.line(factor)
+        return _Exact(
+            self.numerators * two.denominator + two.numerators * self.denominator,
+            self.denominator * two.denominator,
+        )
 
     def ceilings(self, unit: Fraction) -> NDArray[np.int64]:
         """Return the least multiples of a unit that are no less."""
@@ -545,31 +500,9 @@ class _Exact(NamedTuple):
         return self.denominator // math.gcd(self.denominator, *self.numerators.tolist())
 
 
-class _Lines(NamedTuple):
-    """Lines with their numbers over one denominator each."""
-
-    alpha: _Exact
-    beta: _Exact
-
-    @classmethod
-    def of(cls, lines: Iterable[Line]) -> _Lines:
-        listed = [*lines]
-        return cls(
-            _Exact.of([line.alpha for line in listed]), _Exact.of([line.beta for line in listed])
-        )
-
-    def at(self, samples: Fraction) -> _Exact:
-        one, two = self.alpha, self.beta.times(samples)
-        return _Exact(
-            one.numerators * two.denominator + two.numerators * one.denominator,
-            one.denominator * two.denominator,
-        )
-
-
 def _ranks(columns: Sequence[_Exact]) -> NDArray[np.int64]:
     """Return how many columns are smaller, by row and column."""
     common = math.lcm(*(column.denominator for column in columns))
     exact = [column.numerators * (common // column.denominator) for column in columns]
-    return np.array(
-        [sum((other < one).astype(np.int64) for other in exact) for one in exact], dtype=np.int64
-    ).T.copy()
+    ranks = [sum((other < one).astype(np.int64) for other in exact) for one in exact]
+    return np.array(ranks, dtype=np.int64).T.copy()

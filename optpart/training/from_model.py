@@ -20,9 +20,9 @@ A GraphDef tells no work: its times are 0 until measured ones are put in
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,9 @@ from optpart.errors import FaultsOf, InputError
 from optpart.formats import onnx, tensorflow
 from optpart.problem.graph import CONTROL
 from optpart.problem.rational import shown
-from optpart.problem.workload import Workload
+from optpart.problem.workload import Work, Workload
 from optpart.rounding import number
-from optpart.training.backward import with_backward
-from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights
+from optpart.training.backward import Forward, ForwardOperation, Tensor, Weights, with_backward
 from optpart.training.graph import Layout, Line, Output, TrainingGraph
 from optpart.training.layers import BACKWARD_REMARKS, update_lines, update_remark
 from optpart.training.lines import Kernel, lines, scaled
@@ -84,11 +83,6 @@ def from_onnx(
         Sizes for the model's other symbols.
     slots : int
         Tensors that the optimiser keeps of each trained one.
-
-    Raises
-    ------
-    InputError
-        As :func:`optpart.formats.onnx.read` does, or if figures grow otherwise than along a line.
     """
     with FaultsOf(path):
         if isinstance(samples, int):
@@ -104,14 +98,7 @@ def from_onnx(
 def from_graphdef(
     path: str | Path, kinds: Sequence[str], *, samples: int, slots: int = 2
 ) -> TrainingGraph:
-    """Read the forward pass of a GraphDef; all times are 0.
-
-    Parameters
-    ----------
-    kinds : sequence of str
-        Kinds of devices that the graph shall have times for.
-    samples : int
-        For how many the graph was built.
+    """Read the forward pass of a GraphDef, built for so many samples; all times are 0.
 
     Raises
     ------
@@ -189,8 +176,7 @@ def training_graph(
     return with_backward(model.forward(specs, list(specs or kinds), slots, efficiencies))
 
 
-@dataclass(frozen=True)
-class _Growth:
+class _Growth(NamedTuple):
     """A figure of ``samples`` samples: what does not grow, and what does."""
 
     fixed: int
@@ -207,23 +193,16 @@ class _Model:
         inputs: Collection[str] | None,
         trained: Collection[str] | None,
     ) -> None:
-        self.workload = workload
-        self.samples = samples
-        self.doubled = doubled
+        self.workload, self.samples, self.doubled = workload, samples, doubled
         if doubled is not None:
             _check_same(workload, doubled)
-        self.operators = (
-            workload.work.kinds if workload.work is not None else operators or ()
-        ) or ("",) * len(workload.graph)
+        known = operators if workload.work is None else workload.work.kinds
+        self.operators = known or ("",) * len(workload.graph)
         graph = workload.graph
         self.order = graph.topological_order.tolist()
         self.reads: list[list[tuple[int, int]]] = [[] for _ in graph.names]
-        for u, v, t in zip(
-            graph.edge_source.tolist(),
-            graph.edge_target.tolist(),
-            graph.edge_tensor.tolist(),
-            strict=True,
-        ):
+        ends = graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist()
+        for u, v, t in zip(*ends, strict=True):
             self.reads[v].append((u, int(graph.tensor_output[t])))
         self.tensors: list[list[int]] = [[] for _ in graph.names]
         for t, v in enumerate(graph.tensor_vertex.tolist()):
@@ -319,6 +298,8 @@ class _Model:
             sizes = [round(each.size) for each in weights]
             updates = update_lines(sizes, specs, slots, efficiencies)
             remarks = (*remarks, update_remark(slots))
+        # A reader's remarks are made whole sentences, like those of training graphs.
+        assumed = (f"{x[:1].upper()}{x[1:].removesuffix('.')}." for x in self.workload.assumed)
         return Forward(
             self.workload.name,
             tuple(kinds),
@@ -326,12 +307,7 @@ class _Model:
             tuple(weights),
             tuple(updates),
             self.workload.source,
-            (
-                *map(_sentence, self.workload.assumed),
-                *self._said(),
-                *BACKWARD_REMARKS,
-                *remarks,
-            ),
+            (*assumed, *self._said(), *BACKWARD_REMARKS, *remarks),
         )
 
     def _times(
@@ -352,39 +328,24 @@ class _Model:
             )
         kernels = []
         for v in chosen:
-            flops, moved = self._flops(v), self._moved(v)
-            kernels.append(
-                Kernel(
-                    work.kinds[v],
-                    flops.grown,
-                    moved.grown,
-                    moved.fixed,
-                    work.precisions[v],
-                    flops.fixed,
-                )
-            )
+            flops, moved = self._worked(v, work)
+            figures = flops.grown, moved.grown, moved.fixed, work.precisions[v], flops.fixed
+            kernels.append(Kernel(work.kinds[v], *figures))
         return lines(kernels, specs, samples=self.samples, efficiencies=efficiencies)
 
-    def _flops(self, v: int) -> _Growth:
-        assert self.workload.work is not None
-        one = int(self.workload.work.flops[v])
-        if self.doubled is None:
-            return _Growth(0, one)
-        assert self.doubled.work is not None
-        return self._growth(v, "work", one, int(self.doubled.work.flops[v]))
-
-    def _moved(self, v: int) -> _Growth:
-        work = self.workload.work
-        assert work is not None
-        one = int(work.read[v] + work.written[v])
-        if self.doubled is not None:
-            assert self.doubled.work is not None
-            two = int(self.doubled.work.read[v] + self.doubled.work.written[v])
-            return self._growth(v, "bytes", one, two)
+    def _worked(self, v: int, work: Work) -> tuple[_Growth, _Growth]:
+        """Return operations, and bytes that are moved."""
+        flops, moved = int(work.flops[v]), int(work.read[v] + work.written[v])
+        if self.doubled is not None and self.doubled.work is not None:
+            two = self.doubled.work
+            return (
+                self._growth(v, "work", flops, int(two.flops[v])),
+                self._growth(v, "bytes", moved, int(two.read[v] + two.written[v])),
+            )
         # Rows that are looked up grow with the samples, other weights are read as a whole.
         looked_up = defaults().class_of(work.kinds[v]) == "movement"
         fixed = 0 if looked_up else min(int(work.read[v]), int(self.workload.graph.memory[v]))
-        return _Growth(fixed, one - fixed)
+        return _Growth(0, flops), _Growth(fixed, moved - fixed)
 
     def _growth(self, v: int, what: str, one: int, two: int) -> _Growth:
         if not one <= two <= 2 * one:
@@ -403,10 +364,8 @@ class _Model:
         if size == two:
             return Output(Layout.WHOLE, Line(size))
         v = int(self.workload.graph.tensor_vertex[tensor])
-        found = self._growth(v, "outputs", int(size), int(two))
-        return Output(
-            Layout.BATCHED, Line(Fraction(found.fixed), Fraction(found.grown, self.samples))
-        )
+        fixed, grown = self._growth(v, "outputs", int(size), int(two))
+        return Output(Layout.BATCHED, Line(Fraction(fixed), Fraction(grown, self.samples)))
 
     def _said(self) -> list[str]:
         graph = self.workload.graph
@@ -465,8 +424,3 @@ def _check_same(one: Workload, two: Workload) -> None:
             "has other vertices, edges or weights with more samples",
             "give a model whose structure does not depend on the samples",
         )
-
-
-def _sentence(remark: str) -> str:
-    """Write a remark of a reader like those of training graphs, which are whole sentences."""
-    return remark[:1].upper() + remark[1:].removesuffix(".") + "."

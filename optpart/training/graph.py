@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -203,12 +202,10 @@ class TrainingGraph:
     @cached_property
     def in_edges(self) -> tuple[tuple[Edge, ...], ...]:
         """Edges by consumer."""
-        return self._grouped(edge.consumer for edge in self.edges)
-
-    @cached_property
-    def out_edges(self) -> tuple[tuple[Edge, ...], ...]:
-        """Edges by producer."""
-        return self._grouped(edge.producer for edge in self.edges)
+        found: list[list[Edge]] = [[] for _ in self.operations]
+        for edge in self.edges:
+            found[edge.consumer].append(edge)
+        return tuple(map(tuple, found))
 
     @cached_property
     def resident(self) -> tuple[Fraction, ...]:
@@ -218,8 +215,19 @@ class TrainingGraph:
         """
         found = [Fraction(0)] * len(self)
         for parameter in self.parameters:
-            found[self._holder(parameter)] += parameter.size
+            applies = (u for u in parameter.users if self.operations[u].role is Role.APPLY)
+            found[next(applies, parameter.users[0])] += parameter.size
         return tuple(found)
+
+    def held(self, slots: int) -> list[Fraction]:
+        """Return the bytes that a replica of each operation holds for the whole iteration.
+
+        An apply holds what an optimiser with so many slots keeps besides its parameters.
+        """
+        return [
+            size * (1 + slots if operation.role is Role.APPLY else 1)
+            for size, operation in zip(self.resident, self.operations, strict=True)
+        ]
 
     @cached_property
     def tied(self) -> tuple[tuple[int, ...], ...]:
@@ -254,16 +262,6 @@ class TrainingGraph:
         """Return the times of whole operations at a batch, operations × kinds, for choices only."""
         rows = [[float(line.at(batch)) for line in o.times] for o in self.operations]
         return np.array(rows, dtype=np.float64).reshape(len(self), len(self.kinds))
-
-    def _grouped(self, keys: Iterable[int]) -> tuple[tuple[Edge, ...], ...]:
-        found: list[list[Edge]] = [[] for _ in self.operations]
-        for key, edge in zip(keys, self.edges, strict=True):
-            found[key].append(edge)
-        return tuple(tuple(edges) for edges in found)
-
-    def _holder(self, parameter: Parameter) -> int:
-        applies = (u for u in parameter.users if self.operations[u].role is Role.APPLY)
-        return next(applies, parameter.users[0])
 
     def _check_operations(self) -> None:
         if not self.operations:

@@ -30,9 +30,10 @@ from typing import Any, TypeVar
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import Kind, of_format, read_text, write_text
-from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.formats.json import parse_json, pretty, sequence, text, version
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, shown
+from optpart.training.documents import fields_of, flag, is_whole, line, named, texts
 from optpart.training.graph import (
     CONTROL,
     Edge,
@@ -76,7 +77,7 @@ def dumps(graph: TrainingGraph) -> str:
 def to_dict(graph: TrainingGraph) -> dict[str, Any]:
     """Return the document of a graph."""
     names = [operation.name for operation in graph.operations]
-    document: dict[str, Any] = {
+    return {
         "format": FORMAT,
         "name": graph.name,
         "source": graph.source,
@@ -92,38 +93,6 @@ def to_dict(graph: TrainingGraph) -> dict[str, Any]:
             for p in graph.parameters
         ],
     }
-    return document
-
-
-def from_dict(document: Any) -> TrainingGraph:
-    """Build a graph from the parsed document."""
-    version(document, FORMAT)
-    top = _whole(document, _TOP, ("name", "kinds", "operations", "edges"), "")
-    text(top.get("$schema", ""), "$schema")
-    for key in ("kinds", "operations"):
-        if not sequence(top[key], key):
-            raise InputError(key, "empty", "give at least one")
-    kinds = _texts(top["kinds"], "kinds")
-    operations = tuple(
-        _operation(entry, len(kinds), f"operations[{o}]")
-        for o, entry in enumerate(sequence(top["operations"], "operations"))
-    )
-    index = {operation.name: o for o, operation in enumerate(operations)}
-    return TrainingGraph(
-        text(top["name"], "name"),
-        kinds,
-        operations,
-        tuple(
-            _edge(entry, index, f"edges[{e}]")
-            for e, entry in enumerate(sequence(top["edges"], "edges"))
-        ),
-        tuple(
-            _parameter(entry, index, f"parameters[{p}]")
-            for p, entry in enumerate(sequence(top.get("parameters", []), "parameters"))
-        ),
-        text(top.get("source", ""), "source"),
-        _texts(top.get("assumed", []), "assumed"),
-    )
 
 
 def _operation_document(operation: Operation) -> dict[str, Any]:
@@ -146,43 +115,51 @@ def _pair(line: Line) -> list[int | str]:
     return [number(line.alpha), number(line.beta)]
 
 
-def _whole(value: Any, known: set[str], needed: tuple[str, ...], place: str) -> Mapping[str, Any]:
-    found = keys(value, known, place)
-    for key in needed:
-        if key not in found:
-            raise InputError(
-                f"{place}.{key}" if place else key, "is missing", f"give {', '.join(needed)}"
-            )
-    return found
-
-
-def _texts(value: Any, place: str) -> tuple[str, ...]:
-    entries = sequence(value, place)
-    return tuple(text(entry, f"{place}[{i}]") for i, entry in enumerate(entries))
+def from_dict(document: Any) -> TrainingGraph:
+    """Build a graph from the parsed document."""
+    version(document, FORMAT)
+    top = fields_of(document, _TOP, "", ("name", "kinds", "operations", "edges"))
+    text(top.get("$schema", ""), "$schema")
+    for key in ("kinds", "operations"):
+        if not sequence(top[key], key):
+            raise InputError(key, "empty", "give at least one")
+    kinds = texts(top["kinds"], "kinds")
+    operations = tuple(
+        _operation(entry, len(kinds), f"operations[{o}]")
+        for o, entry in enumerate(top["operations"])
+    )
+    index = {operation.name: o for o, operation in enumerate(operations)}
+    edges = enumerate(sequence(top["edges"], "edges"))
+    parameters = enumerate(sequence(top.get("parameters", []), "parameters"))
+    return TrainingGraph(
+        text(top["name"], "name"),
+        kinds,
+        operations,
+        tuple(_edge(entry, index, f"edges[{e}]") for e, entry in edges),
+        tuple(_parameter(entry, index, f"parameters[{p}]") for p, entry in parameters),
+        text(top.get("source", ""), "source"),
+        texts(top.get("assumed", []), "assumed"),
+    )
 
 
 def _operation(value: Any, kinds: int, place: str) -> Operation:
-    entry = _whole(value, _OPERATION, ("name", "role", "times"), place)
+    entry = fields_of(value, _OPERATION, place, ("name", "role", "times"))
     times = sequence(entry["times"], f"{place}.times")
     if len(times) != kinds:
         raise InputError(f"{place}.times", f"{len(times)} lines", f"give {kinds}, one per kind")
-    splittable = entry.get("splittable", True)
-    if not isinstance(splittable, bool):
-        raise InputError(f"{place}.splittable", f"is {shown(splittable)}", "give true or false")
+    outputs = enumerate(sequence(entry.get("outputs", []), f"{place}.outputs"))
+    splittable = flag(entry.get("splittable", True), f"{place}.splittable")
     return Operation(
         text(entry["name"], f"{place}.name"),
         _one_of(Role, entry["role"], f"{place}.role"),
-        tuple(_line(line, f"{place}.times[{i}]") for i, line in enumerate(times)),
-        tuple(
-            _output(output, f"{place}.outputs[{k}]")
-            for k, output in enumerate(sequence(entry.get("outputs", []), f"{place}.outputs"))
-        ),
+        tuple(_line(each, f"{place}.times[{i}]") for i, each in enumerate(times)),
+        tuple(_output(output, f"{place}.outputs[{k}]") for k, output in outputs),
         splittable,
     )
 
 
 def _output(value: Any, place: str) -> Output:
-    entry = _whole(value, _OUTPUT, ("layout", "size"), place)
+    entry = fields_of(value, _OUTPUT, place, ("layout", "size"))
     layout = _one_of(Layout, entry["layout"], f"{place}.layout")
     size = _line(entry["size"], f"{place}.size")
     try:
@@ -202,7 +179,7 @@ def _line(value: Any, place: str) -> Line:
     parts = sequence(value, place)
     if len(parts) != 2:
         raise InputError(place, f"{len(parts)} numbers", "give [α, β]")
-    return Line(*(non_negative(part, f"{place}[{i}]") for i, part in enumerate(parts)))
+    return line(parts[0], parts[1], place + "[{0}]")
 
 
 def _edge(value: Any, index: Mapping[str, int], place: str) -> Edge:
@@ -211,28 +188,21 @@ def _edge(value: Any, index: Mapping[str, int], place: str) -> Edge:
         raise InputError(
             place, "is not a triple", "give [producer, consumer, output index or null]"
         )
-    output = parts[2]
-    if output is None:
-        output = CONTROL
-    elif isinstance(output, bool) or not isinstance(output, int) or output < 0:
-        raise InputError(place, f"no output {shown(output)}", "give its index, or null to wait")
-    return Edge(
-        _named(parts[0], index, f"{place}[0]"), output, _named(parts[1], index, f"{place}[1]")
-    )
+    if parts[2] is not None and not is_whole(parts[2], 0):
+        raise InputError(place, f"no output {shown(parts[2])}", "give its index, or null to wait")
+    producer, consumer = (_named(parts[i], index, f"{place}[{i}]") for i in (0, 1))
+    return Edge(producer, CONTROL if parts[2] is None else parts[2], consumer)
 
 
 def _named(value: Any, index: Mapping[str, int], place: str) -> int:
-    name = text(value, place)
-    if name not in index:
-        raise InputError(place, f"no operation {shown(name)}", "name one of the operations")
-    return index[name]
+    return named(value, index, place, "no operation", "name one of the operations")
 
 
 def _parameter(value: Any, index: Mapping[str, int], place: str) -> Parameter:
-    entry = _whole(value, _PARAMETER, ("name", "size", "users"), place)
-    users = _texts(entry["users"], f"{place}.users")
+    entry = fields_of(value, _PARAMETER, place, ("name", "size", "users"))
+    users = enumerate(texts(entry["users"], f"{place}.users"))
     return Parameter(
         text(entry["name"], f"{place}.name"),
         non_negative(entry["size"], f"{place}.size"),
-        tuple(_named(user, index, f"{place}.users[{i}]") for i, user in enumerate(users)),
+        tuple(_named(user, index, f"{place}.users[{i}]") for i, user in users),
     )

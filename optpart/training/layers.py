@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import islice
 
 from optpart.costs.efficiency import Efficiencies
 from optpart.devices.spec import Spec
-from optpart.training.backward import with_backward
-from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
+from optpart.training.backward import (
+    Forward,
+    ForwardOperation,
+    Tensor,
+    Weights,
+    batched,
+    with_backward,
+)
 from optpart.training.graph import Line, TrainingGraph
 from optpart.training.lines import Kernel, lines, scaled, total
 
@@ -38,52 +45,47 @@ class Activation:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer.
+    """One layer; all figures are for one sample.
 
     Attributes
     ----------
     name : str
-    reads : tuple of int
-        Layers, distinct.
-    count : int
-        Numbers that it returns for a sample.
-    kernels : tuple of Kernel
-        Of one sample.
+    kernels : sequence of Kernel
     multiply_adds : int
-        Of one sample, as publications count them: those of convolutions and matrix products.
+        As publications count them: those of convolutions and matrix products.
     weights : mapping from str to int
         Trained numbers by name; a name that an earlier layer has is shared with it.
     saved : int
-        Numbers of a sample that it keeps for its backward pass besides inputs and output.
+        Numbers that it keeps for its backward pass besides inputs and output.
     products : int
         Kernels' work of the backward pass, as a multiple of the forward pass: one for the gradient
         of what it reads and one for that of its weights, or two for a product of activations.
+        By default 2 with weights, else 1.
     needs_reads, needs_output : bool
         Whether its backward pass reads what it read, and what it returned.
+    reads : tuple of int
+        Layers, distinct.
+    count : int
+        Numbers that it returns.
     """
 
     name: str
-    reads: tuple[int, ...]
-    count: int
-    kernels: tuple[Kernel, ...]
+    kernels: Sequence[Kernel]
     multiply_adds: int = 0
-    weights: Mapping[str, int] | None = None
+    weights: Mapping[str, int] = field(default_factory=dict)
     saved: int = 0
-    products: int = 1
+    products: int = 0
     needs_reads: bool = True
     needs_output: bool = False
+    reads: tuple[int, ...] = ()
+    count: int = 0
 
 
 class Network:
     """A network that grows layer by layer.
 
-    Images have the shape (channels, height, width), sequences (length, width).
-
-    Parameters
-    ----------
-    name : str
-    source : str
-        Where its structure is described.
+    Images have the shape (channels, height, width), sequences (length, width). ``source`` says
+    where the structure is described.
     """
 
     def __init__(self, name: str, source: str) -> None:
@@ -107,39 +109,13 @@ class Network:
 
     # --- layers ------------------------------------------------------------------------------
 
-    def add(
-        self,
-        name: str,
-        inputs: Sequence[Activation],
-        shape: tuple[int, ...],
-        kernels: Sequence[Kernel],
-        *,
-        multiply_adds: int = 0,
-        weights: Mapping[str, int] | None = None,
-        saved: int = 0,
-        products: int | None = None,
-        needs_reads: bool = True,
-        needs_output: bool = False,
-    ) -> Activation:
-        """Add any layer; see :class:`Layer`. Without ``products``: 2 with weights, else 1."""
-        weights = dict(weights or {})
-        for key, count in weights.items():
+    def add(self, layer: Layer, inputs: Sequence[Activation], shape: tuple[int, ...]) -> Activation:
+        """Add any layer, and return its output."""
+        for key, count in layer.weights.items():
             assert self.weights.setdefault(key, count) == count, key
-        reads = tuple(dict.fromkeys(a.layer for a in inputs if a.layer is not None))
-        self.layers.append(
-            Layer(
-                name,
-                reads,
-                math.prod(shape),
-                tuple(kernels),
-                multiply_adds,
-                weights,
-                saved,
-                products or (2 if weights else 1),
-                needs_reads,
-                needs_output,
-            )
-        )
+        products = layer.products or (2 if layer.weights else 1)
+        reads = tuple(dict.fromkeys(x.layer for x in inputs if x.layer is not None))
+        self.layers.append(replace(layer, products=products, reads=reads, count=math.prod(shape)))
         return Activation(len(self.layers) - 1, shape)
 
     def convolution(
@@ -171,111 +147,86 @@ class Network:
         height, width = (
             (n + 2 * p - k) // stride + 1 for n, p, k in zip(size, margin, extent, strict=True)
         )
-        shape = (channels, height, width)
         count = channels * depth // groups * math.prod(extent)
-        products = count * height * width
-        weights = {f"{name}/weights": count}
-        if bias:
-            weights[f"{name}/bias"] = channels
-        out = math.prod(shape)
-        depthwise = groups == depth and groups > 1
-        kernels = [
-            Kernel(
-                "DepthwiseConv2dNative" if depthwise else "Conv",
-                2 * products,
-                (x.count + out) * WIDTH,
-                sum(weights.values()) * WIDTH,
-            )
-        ]
+        products, out = count * height * width, channels * height * width
+        weights = {f"{name}/weights": count} | ({f"{name}/bias": channels} if bias else {})
+        kind = "DepthwiseConv2dNative" if groups == depth and groups > 1 else "Conv"
+        kernels = [product(kind, products, x.count + out, sum(weights.values()))]
         if normalised:
             weights[f"{name}/normalisation"] = 2 * channels
             kernels.append(normalisation("BatchNormalization", out, 2 * channels))
-        return self.add(
-            name,
-            [x],
-            shape,
-            kernels,
-            multiply_adds=products,
-            weights=weights,
-            saved=out if normalised else 0,
-            needs_output=activated,
-        )
+        saved = out if normalised else 0
+        layer = Layer(name, kernels, products, weights, saved, needs_output=activated)
+        return self.add(layer, [x], (channels, height, width))
 
     def dense(
-        self, name: str, x: Activation, width: int, *, bias: bool = True, activated: bool = False,
+        self,
+        name: str,
+        x: Activation,
+        width: int,
+        *,
+        bias: bool = True,
+        activated: bool = False,
         weights: str | None = None,
-    ) -> Activation:  # fmt: skip
-        """Add a matrix product with weights, at each place of a sequence.
+    ) -> Activation:
+        """Add a matrix product with weights, at each place of a sequence; an image is flattened.
 
-        Parameters
-        ----------
-        weights : str, optional
-            Name of the weights if they are shared.
+        ``weights`` names the weights if they are shared.
         """
         *places, depth = x.shape
-        if len(x.shape) == 3:  # an image is flattened
+        if len(x.shape) == 3:
             places, depth = [], x.count
-        shape = (*places, width)
-        count = depth * width
-        held = {weights or f"{name}/weights": count}
-        if bias:
-            held[f"{name}/bias"] = width
+        shape, count = (*places, width), depth * width
+        held = {weights or f"{name}/weights": count} | ({f"{name}/bias": width} if bias else {})
         products = count * math.prod(places)
-        moved = (x.count + math.prod(shape)) * WIDTH
-        kernel = Kernel("Gemm", 2 * products, moved, sum(held.values()) * WIDTH)
-        return self.add(
-            name,
-            [x],
-            shape,
-            [kernel],
-            multiply_adds=products,
-            weights=held,
-            needs_output=activated,
-        )
+        kernel = product("Gemm", products, x.count + math.prod(shape), sum(held.values()))
+        layer = Layer(name, [kernel], products, held, needs_output=activated)
+        return self.add(layer, [x], shape)
 
     def pool(
-        self, name: str, x: Activation, kernel: int, *, stride: int = 1,
-        padding: int = 0, average: bool = False,
-    ) -> Activation:  # fmt: skip
+        self,
+        name: str,
+        x: Activation,
+        kernel: int,
+        *,
+        stride: int = 1,
+        padding: int = 0,
+        average: bool = False,
+    ) -> Activation:
         """Add a pooling layer."""
         depth, *size = x.shape
         height, width = ((n + 2 * padding - kernel) // stride + 1 for n in size)
-        shape = (depth, height, width)
-        out = math.prod(shape)
+        out = depth * height * width
         kind = "AveragePool" if average else "MaxPool"
-        return self.add(
-            name,
-            [x],
-            shape,
-            [Kernel(kind, out * kernel**2, (x.count + out) * WIDTH)],
-            needs_reads=not average,
-            needs_output=not average,
-        )
+        pooling = Kernel(kind, out * kernel**2, (x.count + out) * WIDTH)
+        layer = Layer(name, [pooling], needs_reads=not average, needs_output=not average)
+        return self.add(layer, [x], (depth, height, width))
 
     def mean(self, name: str, x: Activation) -> Activation:
         """Add the mean over all places of an image."""
         depth = x.shape[0]
         kernel = Kernel("GlobalAveragePool", x.count, (x.count + depth) * WIDTH)
-        return self.add(name, [x], (depth,), [kernel], needs_reads=False)
+        return self.add(Layer(name, [kernel], needs_reads=False), [x], (depth,))
 
     def sum(self, name: str, inputs: Sequence[Activation], *, activated: bool) -> Activation:
         """Add the sum of activations of one shape."""
         shape, count = inputs[0].shape, inputs[0].count
         assert all(x.shape == shape for x in inputs), name
         kernel = Kernel("Add", count * (len(inputs) - 1), (len(inputs) + 1) * count * WIDTH)
-        return self.add(name, inputs, shape, [kernel], needs_reads=False, needs_output=activated)
+        layer = Layer(name, [kernel], needs_reads=False, needs_output=activated)
+        return self.add(layer, inputs, shape)
 
     def concatenation(self, name: str, inputs: Sequence[Activation]) -> Activation:
         """Add the concatenation of images along their channels."""
         assert len({x.shape[1:] for x in inputs}) == 1, name
         shape = (sum(x.shape[0] for x in inputs), *inputs[0].shape[1:])
         kernel = Kernel("Concat", 0, 2 * math.prod(shape) * WIDTH)
-        return self.add(name, inputs, shape, [kernel], needs_reads=False)
+        return self.add(Layer(name, [kernel], needs_reads=False), inputs, shape)
 
     def loss(self, x: Activation) -> Activation:
         """Add the cross-entropy of logits, the end of the forward pass."""
         kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * x.count, 2 * x.count * WIDTH)
-        return self.add("loss", [x], (1,), [kernel])
+        return self.add(Layer("loss", [kernel]), [x], (1,))
 
     # --- graphs ------------------------------------------------------------------------------
 
@@ -286,27 +237,18 @@ class Network:
         slots: int = 2,
         efficiencies: Efficiencies | None = None,
     ) -> Forward:
-        """Return the forward pass with times from the figures of devices.
+        """Return the forward pass with times from the figures of devices, by kind.
 
-        Parameters
-        ----------
-        specs : mapping from str to Spec
-            By kind of device.
-        slots : int
-            Tensors that the optimiser keeps of each trained one; Adam has two.
+        The optimiser keeps ``slots`` tensors of each trained one; Adam has two.
         """
         flat = [kernel for layer in self.layers for kernel in layer.kernels]
         found, assumed = lines(flat, specs, efficiencies=efficiencies)
-        names = list(self.weights)
-        users: dict[str, list[int]] = {name: [] for name in names}
-        operations = []
-        at = 0
+        users: dict[str, list[int]] = {name: [] for name in self.weights}
+        operations, timed = [], iter(found)
         for number, layer in enumerate(self.layers):
-            parts = found[at : at + len(layer.kernels)]
-            at += len(layer.kernels)
-            for name in layer.weights or ():
+            for name in layer.weights:
                 users[name].append(number)
-            times = total(parts, len(specs))
+            times = total(list(islice(timed, len(layer.kernels))), len(specs))
             operations.append(
                 ForwardOperation(
                     layer.name,
@@ -320,16 +262,15 @@ class Network:
                     first_backward_times=scaled(times, max(1, layer.products - 1)),
                 )
             )
-        updates = update_lines(
-            [self.weights[name] * WIDTH for name in names], specs, slots, efficiencies
-        )
+        sizes = [count * WIDTH for count in self.weights.values()]
+        updates = update_lines(sizes, specs, slots, efficiencies)
         return Forward(
             self.name,
             tuple(specs),
             tuple(operations),
             tuple(
-                Weights(name, Fraction(self.weights[name] * WIDTH), tuple(users[name]))
-                for name in names
+                Weights(name, Fraction(size), tuple(users[name]))
+                for name, size in zip(self.weights, sizes, strict=True)
             ),
             tuple(updates),
             self.source,
@@ -345,6 +286,11 @@ class Network:
     ) -> TrainingGraph:
         """Return the graph of one iteration; see :meth:`forward`."""
         return with_backward(self.forward(specs, slots=slots, efficiencies=efficiencies))
+
+
+def product(kind: str, products: int, moved: int, weights: int) -> Kernel:
+    """Return the kernel of multiply-adds that moves so many numbers, besides its weights."""
+    return Kernel(kind, 2 * products, moved * WIDTH, weights * WIDTH)
 
 
 def normalisation(kind: str, count: int, weights: int) -> Kernel:
@@ -385,3 +331,28 @@ def update_remark(slots: int) -> str:
         f"An update reads weights, gradient and {slots} slots of the optimiser, and writes weights "
         "and slots, at the bandwidth of the memory."
     )
+
+
+def measured(
+    name: str,
+    kinds: Sequence[str],
+    operations: Sequence[ForwardOperation],
+    weights: Sequence[Weights],
+    figures: Mapping[str, Spec] | None,
+    slots: int,
+    source: str,
+    assumed: Sequence[str],
+) -> TrainingGraph:
+    """Return the graph of a measured profile, which does not contain updates.
+
+    They are timed by the figures of each kind; without any, they take no time.
+    """
+    if figures is None:
+        updates = [tuple(Line() for _ in kinds)] * len(weights)
+        remark = "Updates were not measured and take no time."
+    else:
+        chosen = {kind: figures[kind] for kind in kinds}
+        updates = update_lines([round(w.size) for w in weights], chosen, slots)
+        remark = update_remark(slots)
+    parts = tuple(kinds), tuple(operations), tuple(weights), tuple(updates)
+    return with_backward(Forward(name, *parts, source, (*assumed, remark)))

@@ -8,7 +8,7 @@ file, which is a training graph in JSON (:mod:`~optpart.training.graph_file`) or
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NamedTuple
@@ -51,42 +51,21 @@ class Given(NamedTuple):
     figures: Mapping[str, Spec]
     slots: int
 
-
-@dataclass(frozen=True)
-class Reader:
-    """A format of model files.
-
-    Attributes
-    ----------
-    suffix : str
-    takes : frozenset of str
-        Fields of :class:`~optpart.training.strategy_file.Reading` that mean something to it.
-    read : callable
-    """
-
-    suffix: str
-    takes: frozenset[str]
-    read: Callable[[Path, Given, Reading], TrainingGraph]
+    def figures_if_known(self, kinds: Iterable[str]) -> Mapping[str, Spec] | None:
+        """Return the figures if those of all these kinds are known."""
+        return self.figures if all(kind in self.figures for kind in kinds) else None
 
 
-@dataclass(frozen=True)
-class Folder:
-    """A format of folders of profiles, one profile for each type of GPU.
+#: Reads a file or folder.
+Read = Callable[[Path, Given, Reading], TrainingGraph]
 
-    Attributes
-    ----------
-    name : str
-    sniff : callable
-        Whether a folder is of this format.
-    takes : frozenset of str
-        As of :class:`Reader`.
-    read : callable
-    """
+
+class Folder(NamedTuple):
+    """A format of folders of profiles, one profile for each type of GPU."""
 
     name: str
-    sniff: Callable[[str | Path], bool]
-    takes: frozenset[str]
-    read: Callable[[Path, Given, Reading], TrainingGraph]
+    sniff: Callable[[str | Path], bool]  # whether a folder is of this format
+    read: Read
 
 
 def open_model(
@@ -126,7 +105,7 @@ def open_model(
         with FaultsOf(cluster):
             train, said = cluster_file.training_cluster(named), cluster_file.remarks(named)
     if isinstance(model, TrainingGraph):
-        _refuse(reading, frozenset(), "a training graph")
+        _refuse(reading, set(), "a training graph")
         graph = model
     else:
         graph = _graph(str(model), train, named, reading, slots)
@@ -137,13 +116,9 @@ def open_model(
             train = profile.linked(train, costs)
         if costs.transfers:
             said += (f"Links were fitted to {costs.source or 'measurements'}.",)
-    with FaultsOf(_name(cluster)):
+    with FaultsOf("cluster" if named is None else cluster):
         train.kind_indices(graph.kinds)
     return Opened(graph, train, (*said, *graph.assumed))
-
-
-def _name(cluster: TrainingCluster | str | Path) -> str:
-    return "cluster" if isinstance(cluster, TrainingCluster) else str(cluster)
 
 
 def _graph(
@@ -154,13 +129,13 @@ def _graph(
     if not os.path.exists(model):
         if Path(model).suffix:
             raise InputError("", "no such file", "name a file, or a model of the package", model)
-        _refuse(reading, frozenset(), f"the model {model}")
+        _refuse(reading, set(), f"the model {model}")
         built = network(model)
         return built.training_graph(_figures(given), slots=slots)
     if os.path.isdir(model):
         for folder in FOLDERS:
             if folder.sniff(model):
-                _refuse(reading, folder.takes, f"a folder of {folder.name}")
+                _refuse(reading, _OF_FOLDERS, f"a folder of {folder.name}")
                 return folder.read(Path(model), given, reading)
         raise InputError(
             "",
@@ -170,22 +145,17 @@ def _graph(
         )
     suffix = Path(model).suffix.lower()
     if suffix not in READERS:
-        raise InputError(
-            "", f"no model in a {suffix or 'nameless'} file", f"give {_listed()}", model
-        )
-    reader = READERS[suffix]
-    _refuse(reading, reader.takes, f"a {suffix} file")
-    return reader.read(Path(model), given, reading)
+        listed = f"{', '.join(READERS)}, a folder of profiles, or one of {', '.join(MODELS)}"
+        raise InputError("", f"no model in a {suffix or 'nameless'} file", f"give {listed}", model)
+    read, takes = READERS[suffix]
+    _refuse(reading, takes, f"a {suffix} file")
+    return read(Path(model), given, reading)
 
 
-def _refuse(reading: Reading, takes: frozenset[str], what: str) -> None:
+def _refuse(reading: Reading, takes: set[str], what: str) -> None:
     for each in fields(Reading):
         if each.name != "costs" and getattr(reading, each.name) and each.name not in takes:
             raise ArgumentError(each.name, f"means nothing to {what}", "leave it out")
-
-
-def _listed() -> str:
-    return f"{', '.join(READERS)}, a folder of profiles, or one of {', '.join(MODELS)}"
 
 
 def _json(path: Path, given: Given, reading: Reading) -> TrainingGraph:
@@ -200,12 +170,7 @@ def _number(reading: Reading) -> int:
 
 
 def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
-    kinds = dict.fromkeys(given.kinds)
-    for kind in reading.slowness:
-        if kind not in kinds:
-            raise ArgumentError(
-                "slowness", f"no kind {shown(kind)} in the cluster", f"it has {', '.join(kinds)}"
-            )
+    kinds = _kinds(given, reading.slowness, "slowness")
     for kind in kinds:
         if kind not in reading.slowness:
             raise ArgumentError(
@@ -213,12 +178,11 @@ def _pipedream(path: Path, given: Given, reading: Reading) -> TrainingGraph:
                 f"of {shown(kind)} is missing: the profile is of one kind of device only",
                 "give how many times as long it takes as that one, 1 for the same",
             )
-    figures = given.figures if all(kind in given.figures for kind in kinds) else None
     return pipedream.read(
         path,
         minibatch=_number(reading),
         slowness={kind: reading.slowness[kind] for kind in kinds},
-        figures=figures,
+        figures=given.figures_if_known(kinds),
         slots=given.slots,
     )
 
@@ -260,7 +224,7 @@ def _amp(path: Path, given: Given, reading: Reading) -> TrainingGraph:
                 f"with degree {degree}",
                 f"those of {listed} are there",
             )
-    figures = given.figures if all(kind in given.figures for kind in gpus) else None
+    figures = given.figures_if_known(gpus)
     files = {kind: held[network, gpu, degree] for kind, gpu in gpus.items()}
     return amp.read(
         files, amp.SIZES[network], tensor_parallel=degree, figures=figures, slots=given.slots
@@ -287,13 +251,18 @@ def _degree(reading: Reading) -> int:
 
 def _gpus(given: Given, reading: Reading) -> dict[str, str]:
     """Return the type of GPU of every kind of the cluster."""
-    kinds = dict.fromkeys(given.kinds)
-    for kind in reading.gpus:
-        if kind not in kinds:
-            raise ArgumentError(
-                "gpus", f"no kind {shown(kind)} in the cluster", f"it has {', '.join(kinds)}"
-            )
+    kinds = _kinds(given, reading.gpus, "gpus")
     return {kind: reading.gpus.get(kind, kind) for kind in kinds}
+
+
+def _kinds(given: Given, named: Iterable[str], argument: str) -> dict[str, None]:
+    """Return the kinds of the cluster, after a check that those which are named are among them."""
+    kinds = dict.fromkeys(given.kinds)
+    for kind in named:
+        if kind not in kinds:
+            said = f"no kind {shown(kind)} in the cluster"
+            raise ArgumentError(argument, said, f"it has {', '.join(kinds)}")
+    return kinds
 
 
 def _onnx(path: Path, given: Given, reading: Reading) -> TrainingGraph:
@@ -326,21 +295,18 @@ def _figures(given: Given) -> Mapping[str, Spec]:
     return given.figures
 
 
-#: By suffix.
-READERS = {
-    reader.suffix: reader
-    for reader in (
-        Reader(".json", frozenset(), _json),
-        Reader(".txt", frozenset({"samples", "slowness"}), _pipedream),
-        Reader(".onnx", frozenset({"samples", "shapes"}), _onnx),
-        Reader(".pb", frozenset({"samples"}), _graphdef),
-    )
+#: Readers of files by suffix, and the fields of
+#: :class:`~optpart.training.strategy_file.Reading` that mean something to each.
+READERS: dict[str, tuple[Read, set[str]]] = {
+    ".json": (_json, set()),
+    ".txt": (_pipedream, {"samples", "slowness"}),
+    ".onnx": (_onnx, {"samples", "shapes"}),
+    ".pb": (_graphdef, {"samples"}),
 }
 
-#: Tried in this order.
+#: Tried in this order; ``_OF_FOLDERS`` are the fields that mean something to them.
 FOLDERS = (
-    Folder(
-        "Sailor", sailor_format.sniff, frozenset({"network", "tensor_parallel", "gpus"}), _sailor
-    ),
-    Folder("AMP", amp.sniff, frozenset({"network", "tensor_parallel", "gpus"}), _amp),
+    Folder("Sailor", sailor_format.sniff, _sailor),
+    Folder("AMP", amp.sniff, _amp),
 )
+_OF_FOLDERS = {"network", "tensor_parallel", "gpus"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from optpart.errors import InputError
 from optpart.training.cluster import TrainingCluster
-from optpart.training.compiler import Options
+from optpart.training.compiled import Options
 from optpart.training.graph import TrainingGraph
 from optpart.training.strategy import Decision, Strategy, check_groups
 
@@ -58,15 +58,8 @@ class StrategyProblem:
     @cached_property
     def group_of(self) -> tuple[int, ...]:
         """Group of each operation."""
-        found = [0] * len(self.graph)
-        for g, group in enumerate(self.groups):
-            for o in group:
-                found[o] = g
-        return tuple(found)
-
-    def grouped(self, groups: tuple[tuple[int, ...], ...]) -> StrategyProblem:
-        """Return the same problem with other groups."""
-        return replace(self, groups=groups)
+        home = {o: g for g, group in enumerate(self.groups) for o in group}
+        return tuple(home[o] for o in range(len(self.graph)))
 
     def strategy(self, decisions: Sequence[Decision]) -> Strategy:
         """Return the strategy of one decision per group."""

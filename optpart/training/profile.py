@@ -46,8 +46,9 @@ from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.formats.tables import read_table
 from optpart.problem.document import number
-from optpart.problem.rational import RationalArray, non_negative, rational, shown
+from optpart.problem.rational import non_negative, rational, shown
 from optpart.training.cluster import TrainingCluster
+from optpart.training.documents import fields_of, flag, line
 from optpart.training.graph import Line, TrainingGraph
 
 FORMAT = "optpart-costs/1"
@@ -102,12 +103,12 @@ def fit(points: Sequence[tuple[Fraction, Fraction]]) -> Fit:
     scale[scale == 0] = 1
     solution, _ = nnls(table / scale, y / weight)
     *alpha, beta = (rational(f"{value:.9g}") for value in solution / scale)
-    line = Line(alpha[0] if alpha else Fraction(0), beta)
+    fitted = Line(alpha[0] if alpha else Fraction(0), beta)
     errors = [
-        abs(float(line.at(samples) / time) - 1) if time else float(line.at(samples) > 0)
+        abs(float(fitted.at(samples) / time) - 1) if time else float(fitted.at(samples) > 0)
         for samples, time in points
     ]
-    return Fit(line, len(points), median(errors), max(errors), determined)
+    return Fit(fitted, len(points), median(errors), max(errors), determined)
 
 
 @dataclass(frozen=True)
@@ -229,13 +230,8 @@ def dumps(costs: Costs) -> str:
 def _entries(fits: Mapping[tuple[str, str], Fit], names: tuple[str, str]) -> list[dict[str, Any]]:
     return [
         dict(zip(names, key, strict=True))
-        | {
-            "alpha": number(each.line.alpha),
-            "beta": number(each.line.beta),
-            "rows": each.rows,
-            "error": each.error,
-            "worst": each.worst,
-        }
+        | {"alpha": number(each.line.alpha), "beta": number(each.line.beta)}
+        | {"rows": each.rows, "error": each.error, "worst": each.worst}
         | ({} if each.determined else {"determined": False})
         for key, each in fits.items()
     ]
@@ -258,31 +254,20 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
     found: dict[tuple[str, str], Fit] = {}
     for i, entry in enumerate(sequence(value, place)):
         at = f"{place}[{i}]"
-        fields = keys(entry, {*names, *_FIT, "determined"}, at)
-        for key in (*names, "alpha", "beta"):
-            if key not in fields:
-                raise InputError(f"{at}.{key}", "is missing", f"give {', '.join(names)}, α and β")
-        pair = (
-            text(fields[names[0]], f"{at}.{names[0]}"),
-            text(fields[names[1]], f"{at}.{names[1]}"),
-        )
-        if pair in found:
-            raise InputError(at, f"{' '.join(pair)} again", "give every line once")
+        needed, remedy = (*names, "alpha", "beta"), f"{', '.join(names)}, α and β"
+        fields = fields_of(entry, {*names, *_FIT, "determined"}, at, needed, remedy)
+        one, two = (text(fields[name], f"{at}.{name}") for name in names)
+        if (one, two) in found:
+            raise InputError(at, f"{one} {two} again", "give every line once")
         rows = rational(fields.get("rows", 1), f"{at}.rows")
         if rows.denominator != 1 or rows < 1:
             raise InputError(f"{at}.rows", shown(rows), "give a whole number from 1")
-        determined = fields.get("determined", True)
-        if not isinstance(determined, bool):
-            raise InputError(f"{at}.determined", shown(determined), "give true or false")
-        found[pair] = Fit(
-            Line(
-                non_negative(fields["alpha"], f"{at}.alpha"),
-                non_negative(fields["beta"], f"{at}.beta"),
-            ),
+        found[one, two] = Fit(
+            line(fields["alpha"], fields["beta"], at + ".{1}"),
             int(rows),
             _rounded(fields.get("error", 0), f"{at}.error"),
             _rounded(fields.get("worst", 0), f"{at}.worst"),
-            determined,
+            flag(fields.get("determined", True), f"{at}.determined"),
         )
     return found
 
@@ -364,9 +349,7 @@ def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
     InputError
         If a device is unknown.
     """
-    known, k = cluster.cluster, len(cluster)
-    rates, infinite = known.bandwidth.fractions(), known.infinite.copy()
-    latencies = known.latency.fractions()
+    known, changed = cluster.cluster, {}
     for pair, found in costs.transfers.items():
         for name in pair:
             if name not in known.index:
@@ -378,15 +361,5 @@ def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
         d, e = (known.index[name] for name in pair)
         if d == e:
             raise InputError(f"transfer {' '.join(pair)}", "to itself", "leave it out")
-        latencies[d * k + e] = found.line.alpha
-        infinite[d, e] = not found.line.beta
-        rates[d * k + e] = 1 / found.line.beta if found.line.beta else Fraction(0)
-    return replace(
-        cluster,
-        cluster=replace(
-            known,
-            bandwidth=RationalArray.from_fractions(rates).reshape(k, k),
-            latency=RationalArray.from_fractions(latencies).reshape(k, k),
-            infinite=infinite,
-        ),
-    )
+        changed[d, e] = found.line.alpha, 1 / found.line.beta if found.line.beta else None
+    return cluster.with_links(changed)

@@ -17,7 +17,7 @@ from optpart.training import strategy_file
 from optpart.training.actions import actions
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.exact import joint_optimum
-from optpart.training.bounds.memory import program_excess
+from optpart.training.bounds.program import program_excess
 from optpart.training.cluster import TrainingCluster
 from optpart.training.comparison import (
     NO_STRATEGY,
@@ -29,14 +29,14 @@ from optpart.training.comparison import (
     check_problem,
 )
 from optpart.training.comparison import grouped as grouped_problem
-from optpart.training.compiler import Compiled, Options, compile_strategy
+from optpart.training.compiled import Compiled, Options, by_rank
+from optpart.training.compiler import compile_strategy
 from optpart.training.graph import TrainingGraph
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import DEFAULT, Budget, Made
 from optpart.training.opening import open_model
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
 from optpart.training.strategy_file import Header, Reading, Step, StrategyFile
 
 #: The name of [G]'s order of execution.
@@ -227,7 +227,7 @@ def solve(
 def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, Bounded]:
     """Choose among the actions of [G] and order everything, with a bound on just that."""
     rows = [[action.decision for action in row] for row in actions(problem)]
-    choices = Choices.of(problem, rows)
+    choices = Choices(problem, rows)
     too_much = program_excess(choices, budget.memory)
     if too_much:
         more = "free some" if budget.memory is None else "allow more"
@@ -242,9 +242,9 @@ def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, B
     made = Made(
         found.strategy,
         found.makespan,
-        reason,
         found.compiled,
         found.schedule,
+        reason,
         seconds=found.seconds,
     )
     least = bound_of_all(problem)

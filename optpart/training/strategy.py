@@ -18,6 +18,17 @@ from optpart.training.graph import TrainingGraph
 #: there is a single device.
 Sync = Literal["allreduce"] | int | None
 
+#: Samples as a half-open part of [0, 1).
+Interval = tuple[Fraction, Fraction]
+
+ALL: Interval = (Fraction(0), Fraction(1))
+
+
+def overlap(one: Interval, two: Interval) -> Interval | None:
+    """Return the samples that two intervals share; ``None`` if there are none."""
+    first, last = max(one[0], two[0]), min(one[1], two[1])
+    return (first, last) if first < last else None
+
 
 @dataclass(frozen=True)
 class Decision:
@@ -74,9 +85,9 @@ class Decision:
         return tuple(Fraction(count, self.total) for count in self.replicas)
 
     @cached_property
-    def intervals(self) -> dict[int, tuple[Fraction, Fraction]]:
-        """Samples of each device as a half-open interval of [0, 1), in the order of the cluster."""
-        found: dict[int, tuple[Fraction, Fraction]] = {}
+    def intervals(self) -> dict[int, Interval]:
+        """Samples of each device, in the order of the cluster."""
+        found: dict[int, Interval] = {}
         first = Fraction(0)
         for device in self.devices:
             last = first + self.shares[device]

@@ -29,25 +29,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, pretty, sequence, text, version
 from optpart.problem.document import number
-from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational, shown
 from optpart.solution.schedule import Schedule, retime
 from optpart.training import graph_file
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiled import DEFAULT, Compiled, Options
+from optpart.training.documents import count, mapping, named
 from optpart.training.graph import CONTROL, TrainingGraph
 from optpart.training.strategy import Decision, Strategy
 
@@ -57,7 +56,8 @@ KIND = Kind("a strategy", of_format(FORMAT))
 _TOP = {"$schema", "format", "model", "model_sha256", "reading", "cluster", "batch", "compiler"}
 _TOP |= {"method", "makespan", "lower_bound", "groups", "order"}
 _GROUP = {"ops", "place", "replicas", "sync"}
-_READING = {"samples", "slowness", "shapes", "costs", "network", "tensor_parallel", "gpus"}
+
+_Value = TypeVar("_Value")
 
 #: A vertex by name, or a transfer: producer, output (``None`` for a signal), receiving device.
 Step = str | tuple[str, int | None, str]
@@ -166,7 +166,13 @@ def dumps(found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster) -
     if header.model:
         document["model"] = header.model
     document["model_sha256"] = sha256(graph)
-    document |= _reading_document(header.reading)
+    told = {
+        each.name: _written(getattr(header.reading, each.name))
+        for each in fields(Reading)
+        if getattr(header.reading, each.name) not in (None, "", {})
+    }
+    if told:
+        document["reading"] = told
     if header.cluster:
         document["cluster"] = header.cluster
     document["batch"] = strategy.batch
@@ -176,10 +182,7 @@ def dumps(found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster) -
         if getattr(header.options, each.name) != each.default
     }
     if changed:
-        tick = changed.get("tick")
-        document["compiler"] = changed | (
-            {"tick": number(tick)} if isinstance(tick, Fraction) else {}
-        )
+        document["compiler"] = {key: _written(value) for key, value in changed.items()}
     if found.method:
         document["method"] = found.method
     for key, value in (("makespan", found.makespan), ("lower_bound", found.lower_bound)):
@@ -193,23 +196,11 @@ def dumps(found: StrategyFile, graph: TrainingGraph, cluster: TrainingCluster) -
     return pretty(document)
 
 
-def _reading_document(reading: Reading) -> dict[str, Any]:
-    told: dict[str, Any] = {}
-    if reading.samples is not None:
-        told["samples"] = reading.samples
-    if reading.slowness:
-        told["slowness"] = {kind: number(factor) for kind, factor in reading.slowness.items()}
-    if reading.shapes:
-        told["shapes"] = dict(reading.shapes)
-    if reading.costs:
-        told["costs"] = reading.costs
-    if reading.network:
-        told["network"] = reading.network
-    if reading.tensor_parallel is not None:
-        told["tensor_parallel"] = reading.tensor_parallel
-    if reading.gpus:
-        told["gpus"] = dict(reading.gpus)
-    return {"reading": told} if told else {}
+def _written(value: Any) -> Any:
+    """Return the JSON of a number, text or mapping."""
+    if isinstance(value, Mapping):
+        return {key: _written(entry) for key, entry in value.items()}
+    return number(value) if isinstance(value, Fraction) else value
 
 
 def _decision_document(decision: Decision, cluster: TrainingCluster) -> dict[str, Any]:
@@ -260,31 +251,26 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
 
 def header_of(document: Mapping[str, Any]) -> Header:
     """Return what a document says about model and cluster."""
-    told = keys(document.get("reading", {}), _READING, "reading")
-    samples = told.get("samples")
+    told = keys(document.get("reading", {}), {each.name for each in fields(Reading)}, "reading")
+    samples, degree = told.get("samples"), told.get("tensor_parallel")
     if samples is not None and not isinstance(samples, str):
-        samples = _count(samples, "reading.samples")
-    degree = told.get("tensor_parallel")
+        samples = count(samples, "reading.samples")
+
+    def each(key: str, read: Callable[[Any, str], _Value]) -> dict[str, _Value]:
+        entries = mapping(told.get(key, {}), f"reading.{key}")
+        return {name: read(entry, f"reading.{key}.{name}") for name, entry in entries.items()}
+
     return Header(
         text(document.get("model", ""), "model"),
         text(document.get("cluster", ""), "cluster"),
         Reading(
             samples,
-            {
-                kind: non_negative(factor, f"reading.slowness.{kind}")
-                for kind, factor in _object(told.get("slowness", {}), "reading.slowness").items()
-            },
-            {
-                symbol: _count(size, f"reading.shapes.{symbol}")
-                for symbol, size in _object(told.get("shapes", {}), "reading.shapes").items()
-            },
+            each("slowness", non_negative),
+            each("shapes", count),
             text(told.get("costs", ""), "reading.costs"),
             text(told.get("network", ""), "reading.network"),
-            None if degree is None else _count(degree, "reading.tensor_parallel"),
-            {
-                kind: text(gpu, f"reading.gpus.{kind}")
-                for kind, gpu in _object(told.get("gpus", {}), "reading.gpus").items()
-            },
+            None if degree is None else count(degree, "reading.tensor_parallel"),
+            each("gpus", text),
         ),
         _options(document.get("compiler", {})),
     )
@@ -316,7 +302,7 @@ def from_document(
         for g, entry in enumerate(sequence(document["groups"], "groups"))
     ]
     strategy = Strategy(
-        _count(document["batch"], "batch"),
+        count(document["batch"], "batch"),
         tuple(_group(entry, graph, f"groups[{g}].ops") for g, entry in enumerate(entries)),
         tuple(_decision(entry, cluster, f"groups[{g}]") for g, entry in enumerate(entries)),
     )
@@ -349,50 +335,32 @@ def in_order(compiled: Compiled, order: tuple[Step, ...]) -> Schedule:
     InputError
         If the order names something unknown, is incomplete or contradicts the edges.
     """
-    instance = compiled.instance
-    tensors = _tensors(instance)
-    devices = {name: d for d, name in enumerate(instance.cluster.names)}
-    vertices = set(instance.graph.names)
+    graph, cluster = compiled.instance.graph, compiled.instance.cluster
+    made = zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
+    tensors = {
+        (graph.names[v], None if output == CONTROL else output): tensor
+        for tensor, (v, output) in enumerate(made)
+    }
+    devices = {name: d for d, name in enumerate(cluster.names)}
+    vertices = set(graph.names)
+
+    def known(i: int, there: bool, what: str, name: str) -> None:
+        if not there:
+            problem = f"no {what} {shown(name)} in the compiled strategy"
+            raise InputError(f"order[{i}]", problem, "use its names")
+
     steps: list[str | tuple[int, int]] = []
     for i, step in enumerate(order):
         if isinstance(step, str):
-            if step not in vertices:
-                raise _unknown(f"order[{i}]", "vertex", step)
+            known(i, step in vertices, "vertex", step)
             steps.append(step)
             continue
         producer, output, device = step
-        if (producer, output) not in tensors:
-            raise _unknown(f"order[{i}]", "output of a vertex", f"{producer}, {output}")
-        if device not in devices:
-            raise _unknown(f"order[{i}]", "device", device)
+        there = (producer, output) in tensors
+        known(i, there, "output of a vertex", f"{producer}, {output}")
+        known(i, device in devices, "device", device)
         steps.append((tensors[producer, output], devices[device]))
-    return retime(instance, compiled.placement, steps)
-
-
-def _tensors(instance: Instance) -> dict[tuple[str, int | None], int]:
-    graph = instance.graph
-    return {
-        (graph.names[v], None if output == CONTROL else output): tensor
-        for tensor, (v, output) in enumerate(
-            zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
-        )
-    }
-
-
-def _unknown(place: str, what: str, name: str) -> InputError:
-    return InputError(place, f"no {what} {shown(name)} in the compiled strategy", "use its names")
-
-
-def _object(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(place, "is no object", "give an object")
-    return value
-
-
-def _count(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(place, f"is {shown(value)}", "give a whole number from 1")
-    return value
+    return retime(compiled.instance, compiled.placement, steps)
 
 
 def _time(value: Any, place: str) -> Fraction | None:
@@ -420,27 +388,21 @@ def _options(value: Any) -> Options:
 def _group(entry: Mapping[str, Any], graph: TrainingGraph, place: str) -> tuple[int, ...]:
     if "ops" not in entry:
         raise InputError(place, "is missing", "list the operations of the group")
-    found = []
-    for i, value in enumerate(sequence(entry["ops"], place)):
-        name = text(value, f"{place}[{i}]")
-        if name not in graph.index:
-            raise InputError(
-                f"{place}[{i}]", f"the model has no operation {shown(name)}", "use its names"
-            )
-        found.append(graph.index[name])
+    unknown = "the model has no operation"
+    found = tuple(
+        named(value, graph.index, f"{place}[{i}]", unknown, "use its names")
+        for i, value in enumerate(sequence(entry["ops"], place))
+    )
     if not found:
         raise InputError(place, "is empty", "list the operations of the group")
-    return tuple(found)
+    return found
 
 
 def _decision(entry: Mapping[str, Any], cluster: TrainingCluster, place: str) -> Decision:
     index = {name: d for d, name in enumerate(cluster.names)}
 
     def device(value: Any, at: str) -> int:
-        name = text(value, at)
-        if name not in index:
-            raise InputError(at, f"no device {shown(name)}", choice(name, cluster.names))
-        return index[name]
+        return named(value, index, at, "no device")
 
     if ("place" in entry) == ("replicas" in entry):
         raise InputError(place, "place and replicas, or neither", "give one of the two")
@@ -448,9 +410,9 @@ def _decision(entry: Mapping[str, Any], cluster: TrainingCluster, place: str) ->
     if "place" in entry:
         counts[device(entry["place"], f"{place}.place")] = 1
     else:
-        for name, count in _object(entry["replicas"], f"{place}.replicas").items():
+        for name, replicas in mapping(entry["replicas"], f"{place}.replicas").items():
             at = f"{place}.replicas.{name}"
-            counts[device(name, at)] = _count(count, at)
+            counts[device(name, at)] = count(replicas, at)
     sync = entry.get("sync")
     if isinstance(sync, dict):
         server = keys(sync, {"ps"}, f"{place}.sync").get("ps")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance
 from optpart.ordering.efficiency import assigned, makespan_bounds
-from optpart.ordering.oracle import general, read_csv, read_times, read_trace, with_times
+from optpart.ordering.oracle import general, read_times, with_times
 
 
 def instance() -> Instance:
@@ -32,7 +32,7 @@ class TestMeasured:
     def test_the_least_of_all_measurements_counts(self, tmp_path: Path) -> None:
         path = tmp_path / "times.csv"
         path.write_text("name,time\nop,7\nop,2.5\nrecv,1/3\nop,3\n")
-        assert read_csv(path) == {"op": Fraction(5, 2), "recv": Fraction(1, 3)}
+        assert read_times(path) == {"op": Fraction(5, 2), "recv": Fraction(1, 3)}
 
     def test_a_trace_has_complete_events_and_pairs(self, tmp_path: Path) -> None:
         """The name among the arguments, as TensorFlow writes it, takes precedence."""
@@ -53,11 +53,11 @@ class TestMeasured:
             },
         )
         expected = {"op": Fraction(13, 2), "inner": 2, "outer": 8, "elsewhere": 8}
-        assert read_trace(path) == read_times(path) == expected
+        assert read_times(path) == expected
 
     def test_a_trace_may_be_a_bare_list(self, tmp_path: Path) -> None:
         path = trace(tmp_path / "t.json", [{"ph": "X", "name": "op", "dur": 1}])
-        assert read_trace(path) == {"op": 1}
+        assert read_times(path) == {"op": 1}
 
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -79,7 +79,7 @@ class TestMeasured:
         path = tmp_path / "trace.json"
         path.write_text(content)
         with pytest.raises(InputError, match=f"trace.json: {message}"):
-            read_trace(path)
+            read_times(path)
 
     @pytest.mark.parametrize(
         ("document", "message"),
@@ -99,7 +99,7 @@ class TestMeasured:
     def test_errors_in_a_trace(self, tmp_path: Path, document: object, message: str) -> None:
         path = trace(tmp_path / "trace.json", document)
         with pytest.raises(InputError, match=f"trace.json: {message}"):
-            read_trace(path)
+            read_times(path)
 
     @given(st.binary())
     def test_any_bytes_are_read_or_refused(
@@ -115,7 +115,7 @@ class TestMeasured:
         path = tmp_path / "times.csv"
         path.write_text("name,time\nop,-1\n")
         with pytest.raises(InputError, match=r"times\.csv: line 2, time: -1 is negative"):
-            read_csv(path)
+            read_times(path)
 
 
 class TestGeneral:

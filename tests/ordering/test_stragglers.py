@@ -10,10 +10,16 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.ordering.efficiency import assigned
-from optpart.ordering.enforcement import counters, enforced, overtaken
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
-from optpart.ordering.stragglers import Steps, offline, simulate_steps
+from optpart.ordering.stragglers import (
+    Steps,
+    counters,
+    enforced,
+    offline,
+    overtaken,
+    simulate_steps,
+)
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.fifo import fifo
 from optpart.strategies.scheduling.random_order import random_order

@@ -9,8 +9,8 @@ import pytest
 from optpart.errors import InputError
 from optpart.report.strategy import shares, timeline
 from optpart.testing.chains import chain, cluster
+from optpart.training.compiled import by_rank
 from optpart.training.compiler import Compiled, compile_strategy
-from optpart.training.makers.base import by_rank
 from optpart.training.strategy import Decision, Strategy
 
 GRAPH = chain(3)

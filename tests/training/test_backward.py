@@ -7,8 +7,14 @@ from fractions import Fraction
 import pytest
 
 from optpart.errors import InputError
-from optpart.training.backward import with_backward
-from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
+from optpart.training.backward import (
+    Forward,
+    ForwardOperation,
+    Tensor,
+    Weights,
+    batched,
+    with_backward,
+)
 from optpart.training.graph import CONTROL, Layout, Line, Output, Role, TrainingGraph
 
 

@@ -28,8 +28,13 @@ from optpart.testing.training import (
 )
 from optpart.training.cluster import TrainingCluster
 from optpart.training.collectives import allreduce
-from optpart.training.compiler import Compiled, Kind, Options, compile_strategy
-from optpart.training.fitting import check_parameters_fit
+from optpart.training.compiler import (
+    Compiled,
+    Kind,
+    Options,
+    check_parameters_fit,
+    compile_strategy,
+)
 from optpart.training.graph import (
     CONTROL,
     Edge,
@@ -519,7 +524,7 @@ def test_one_allreduce_runs_at_a_time_and_occupies_no_link() -> None:
     )
     assert makespan(compiled) == 3 * 2 * (3 + Fraction(90, 4))
     used = {r for r, time in loads(compiled.instance, compiled.placement).items() if time}
-    assert used == {("device", 2)}
+    assert used == {("device", 2, 2)}
 
 
 def test_updates_that_share_a_gradient_share_its_synchronisation() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_all_strategies_of_a_tiny_problem(memory: int | None) -> None:
 
 def test_groups_do_not_matter() -> None:
     problem = tiny_problem()
-    together = problem.grouped(((0, 1, 3, 4, 6, 7), (2, 5, 8)))
+    together = replace(problem, groups=((0, 1, 3, 4, 6, 7), (2, 5, 8)))
     one, two = Decision((2, 1), "allreduce"), Decision((0, 1))
     assert Evaluator(problem).of([one, one, two]) == Evaluator(together).of([one, two])
 

@@ -143,7 +143,7 @@ def test_what_was_written_is_read_again(tmp_path: Path) -> None:
         ('"op": "a", "kind": "fast"', '"kind": "fast"', r"operations\[0\].op: is missing"),
         ('"rows": 2', '"rows": 0', r"operations\[0\].rows: 0; give a whole number"),
         ('"worst": ', '"worst": ' + 400 * "9", r"operations\[0\].worst: .* is too large"),
-        ('"determined": false', '"determined": 0', r"operations\[1\].determined: 0; give true"),
+        ('"determined": false', '"determined": 0', r"operations\[1\].determined: is 0; give true"),
         ('"source"', '"origin"', "unknown key 'origin'"),
     ],
 )

@@ -15,8 +15,8 @@ import pytest
 from optpart.errors import InputError
 from optpart.formats.json import parse_json
 from optpart.testing.chains import chain, cluster
+from optpart.training.compiled import by_rank
 from optpart.training.compiler import Options, compile_strategy
-from optpart.training.makers.base import by_rank
 from optpart.training.strategy import Decision, Strategy
 from optpart.training.strategy_file import (
     Header,

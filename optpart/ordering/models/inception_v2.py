@@ -11,7 +11,10 @@ from optpart.ordering.models.network import CLASSES, BaseModel, Network, Tensor
 
 
 class _Module(NamedTuple):
-    """Filters of the four branches: 1×1; 1×1, 3×3; 1×1, 3×3, 3×3; pool, 1×1."""
+    """Filters of the branches: 1×1; 1×1, 3×3; 1×1, 3×3, 3×3; pool, 1×1.
+
+    Without the first and the last, the image is halved.
+    """
 
     name: str
     single: int
@@ -23,19 +26,15 @@ class _Module(NamedTuple):
 _MODULES = (
     _Module("Mixed_3b", 64, (64, 64), (64, 96), 32),
     _Module("Mixed_3c", 64, (64, 96), (64, 96), 64),
+    _Module("Mixed_4a", 0, (128, 160), (64, 96), 0),
     _Module("Mixed_4b", 224, (64, 96), (96, 128), 128),
     _Module("Mixed_4c", 192, (96, 128), (96, 128), 128),
     _Module("Mixed_4d", 160, (128, 160), (128, 160), 96),
     _Module("Mixed_4e", 96, (128, 192), (160, 192), 96),
+    _Module("Mixed_5a", 0, (128, 192), (192, 256), 0),
     _Module("Mixed_5b", 352, (192, 320), (160, 224), 128),
     _Module("Mixed_5c", 352, (192, 320), (192, 224), 128),
 )
-
-#: Modules that halve the image, by the module that follows: 1×1, 3×3; 1×1, 3×3, 3×3; pool.
-_REDUCTIONS = {
-    "Mixed_4b": ("Mixed_4a", (128, 160), (64, 96)),
-    "Mixed_5b": ("Mixed_5a", (128, 192), (192, 256)),
-}
 
 
 def inception_v2() -> BaseModel:
@@ -47,8 +46,6 @@ def inception_v2() -> BaseModel:
     tensor = net.conv("Conv2d_2c_3x3", tensor, 192, 3)
     tensor = net.pool("MaxPool_3a_3x3", tensor, 3, 2)
     for module in _MODULES:
-        if module.name in _REDUCTIONS:
-            tensor = _reduction(net, tensor, *_REDUCTIONS[module.name])
         tensor = _module(net, tensor, module)
     tensor = net.average("AvgPool_1a", tensor)
     net.loss([net.dense("Logits", tensor, CLASSES, relu=False)])
@@ -56,36 +53,15 @@ def inception_v2() -> BaseModel:
 
 
 def _module(net: Network, given: Tensor, module: _Module) -> Tensor:
-    name = module.name
-    branches = [
-        net.conv(f"{name}/Branch_0/1x1", given, module.single),
-        _narrow(net, name, given, module.narrow, 1),
-        _deep(net, name, given, module.deep, 1),
-    ]
-    pooled = net.pool(f"{name}/Branch_3/pool", given, 3)
-    branches.append(net.conv(f"{name}/Branch_3/1x1", pooled, module.pool))
+    name, single, narrow, deep, pool = module
+    stride, branches = (1 if single else 2), []
+    if single:
+        branches.append(net.conv(f"{name}/Branch_0/1x1", given, single))
+    tensor = net.conv(f"{name}/Branch_1/1x1", given, narrow[0])
+    branches.append(net.conv(f"{name}/Branch_1/3x3", tensor, narrow[1], 3, stride))
+    tensor = net.conv(f"{name}/Branch_2/1x1", given, deep[0])
+    tensor = net.conv(f"{name}/Branch_2/3x3_a", tensor, deep[1], 3)
+    branches.append(net.conv(f"{name}/Branch_2/3x3_b", tensor, deep[1], 3, stride))
+    tensor = net.pool(f"{name}/Branch_3/pool", given, 3, stride)
+    branches.append(net.conv(f"{name}/Branch_3/1x1", tensor, pool) if pool else tensor)
     return net.concat(f"{name}/concat", branches)
-
-
-def _reduction(
-    net: Network, given: Tensor, name: str, narrow: tuple[int, int], deep: tuple[int, int]
-) -> Tensor:
-    branches = [
-        _narrow(net, name, given, narrow, 2),
-        _deep(net, name, given, deep, 2),
-        net.pool(f"{name}/Branch_3/pool", given, 3, 2),
-    ]
-    return net.concat(f"{name}/concat", branches)
-
-
-def _narrow(
-    net: Network, name: str, given: Tensor, filters: tuple[int, int], stride: int
-) -> Tensor:
-    tensor = net.conv(f"{name}/Branch_1/1x1", given, filters[0])
-    return net.conv(f"{name}/Branch_1/3x3", tensor, filters[1], 3, stride)
-
-
-def _deep(net: Network, name: str, given: Tensor, filters: tuple[int, int], stride: int) -> Tensor:
-    tensor = net.conv(f"{name}/Branch_2/1x1", given, filters[0])
-    tensor = net.conv(f"{name}/Branch_2/3x3_a", tensor, filters[1], 3)
-    return net.conv(f"{name}/Branch_2/3x3_b", tensor, filters[1], 3, stride)

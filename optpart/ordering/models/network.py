@@ -33,24 +33,13 @@ class Parameter(NamedTuple):
 
 
 class Op(NamedTuple):
-    """An operation of the forward pass.
-
-    Attributes
-    ----------
-    name : str
-    inputs : tuple of str
-        Operations whose results it reads.
-    parameters : tuple of Parameter
-    operations, multiply_adds : int
-        For one sample; ``multiply_adds``, the usual unit for convolutions and matrix products, is 0
-        for all other operations.
-    """
+    """An operation of the forward pass; figures are for one sample."""
 
     name: str
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...]  # operations whose results it reads
     parameters: tuple[Parameter, ...]
     operations: int
-    multiply_adds: int
+    multiply_adds: int  # of convolutions and matrix products; 0 for all others
 
 
 @dataclass(frozen=True)
@@ -139,32 +128,37 @@ class Network:
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         rows = _length(given.height, height, stride, padding)
         columns = _length(given.width, width, stride, padding)
-        weights = Parameter(f"{name}/weights", height * width * given.channels * filters)
-        products = rows * columns * weights.size
-        result = self.op(
-            f"{name}/Conv2D", [given], (rows, columns, filters),
-            parameters=[weights], multiply_adds=products, operations=2 * products,
-        )  # fmt: skip
+        size = height * width * given.channels * filters
+        shape = rows, columns, filters
+        result = self._product(f"{name}/Conv2D", given, shape, f"{name}/weights", size)
         return self.normalised(name, result, norm or self.norm, relu=relu)
+
+    def _product(
+        self, name: str, given: Tensor, shape: tuple[int, int, int], weights: str, size: int
+    ) -> Tensor:
+        """Add products with weights, all of which every position reads."""
+        products = shape[0] * shape[1] * size
+        return self.op(
+            name,
+            [given],
+            shape,
+            parameters=[Parameter(weights, size)],
+            multiply_adds=products,
+            operations=2 * products,
+        )
 
     def separable_conv(
         self, name: str, given: Tensor, filters: int, kernel: int, stride: int, multiplier: int
     ) -> Tensor:
         """Add a depthwise convolution with ``multiplier`` filters per channel, then a pointwise."""
         rows, columns = (_length(s, kernel, stride, "same") for s in (given.height, given.width))
-        between = given.channels * multiplier
-        depthwise = Parameter(f"{name}/depthwise_weights", kernel * kernel * between)
-        pointwise = Parameter(f"{name}/pointwise_weights", between * filters)
-        tensor = given
-        for suffix, weights, channels in (
-            ("depthwise", depthwise, between),
-            ("Conv2D", pointwise, filters),
+        between, tensor = given.channels * multiplier, given
+        for op, weights, channels, size in (
+            ("depthwise", "depthwise_weights", between, kernel * kernel * between),
+            ("Conv2D", "pointwise_weights", filters, between * filters),
         ):
-            products = rows * columns * weights.size
-            tensor = self.op(
-                f"{name}/{suffix}", [tensor], (rows, columns, channels),
-                parameters=[weights], multiply_adds=products, operations=2 * products,
-            )  # fmt: skip
+            shape = rows, columns, channels
+            tensor = self._product(f"{name}/{op}", tensor, shape, f"{name}/{weights}", size)
         return self.normalised(name, tensor, self.norm, relu=True)
 
     def normalised(self, name: str, given: Tensor, norm: Norm, *, relu: bool) -> Tensor:
@@ -175,11 +169,11 @@ class Network:
             given = self.op(f"{name}/BiasAdd", [given], shape, parameters=[biases])
         else:
             parts = ("gamma", "beta") if norm == "scale" else ("beta",)
+            learnt = [Parameter(f"{name}/{part}", channels) for part in parts]
+            count = 2 * given.elements
             given = self.op(
-                f"{name}/BatchNorm", [given], shape,
-                parameters=[Parameter(f"{name}/{part}", channels) for part in parts],
-                operations=2 * given.elements,
-            )  # fmt: skip
+                f"{name}/BatchNorm", [given], shape, parameters=learnt, operations=count
+            )
         return self.op(f"{name}/Relu", [given], shape) if relu else given
 
     def dense(self, name: str, given: Tensor, units: int, *, relu: bool = True) -> Tensor:
@@ -189,11 +183,8 @@ class Network:
 
     def matmul(self, name: str, given: Tensor, units: int) -> Tensor:
         """Add a matrix product without a bias."""
-        weights = Parameter(f"{name}/weights", given.elements * units)
-        return self.op(
-            f"{name}/MatMul", [given], (1, 1, units),
-            parameters=[weights], multiply_adds=weights.size, operations=2 * weights.size,
-        )  # fmt: skip
+        size = given.elements * units
+        return self._product(f"{name}/MatMul", given, (1, 1, units), f"{name}/weights", size)
 
     def pool(
         self, name: str, given: Tensor, kernel: int, stride: int = 1, padding: Padding = "same"

@@ -6,7 +6,6 @@ multipliers. The checker computes all coefficients itself.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.program import StrategyBound
 from optpart.training.bounds.rows import Row
 from optpart.training.graph import Line
-from optpart.training.strategy import Decision
 
 FORMAT = "optpart-strategy-bound/1"
 #: What the manifest of a certificate says.
@@ -35,21 +33,29 @@ def certificate(choices: Choices, bound: StrategyBound) -> dict[str, Any]:
     """
     if bound.value is None:
         raise InputError("bound", "no strategy exists", "certificates are for finite bounds only")
+    problem = choices.problem
+    graph, cluster, options = problem.graph, problem.cluster, problem.options
     distinct = list(dict.fromkeys(action for row in choices.actions for action in row))
     number = {action: i for i, action in enumerate(distinct)}
-    options = choices.options
     return {
         "format": FORMAT,
-        "name": choices.graph.name,
-        "bound": _text(bound.value),
-        "batch": choices.batch,
+        "name": graph.name,
+        "bound": str(bound.value),
+        "batch": problem.batch,
         "options": {
-            "tick": None if options.tick is None else _text(options.tick),
+            "tick": None if options.tick is None else str(options.tick),
             "auxiliary": options.auxiliary,
             "memory": options.memory,
             "slots": options.slots,
         },
-        "cluster": _cluster(choices),
+        "cluster": {
+            "kinds": list(problem.kind),
+            "servers": list(cluster.servers),
+            "memory": [None if m is None else str(m) for m in cluster.cluster.memory],
+            "copying": [None if m is None else str(m) for m in cluster.memory_bandwidth],
+            "latency": [[str(x) for x in row] for row in cluster.latency],
+            "rate": [[None if x is None else str(x) for x in row] for row in cluster.rate],
+        },
         "operations": [
             {
                 "name": operation.name,
@@ -58,14 +64,12 @@ def certificate(choices: Choices, bound: StrategyBound) -> dict[str, Any]:
                 "outputs": [[str(out.layout), *_line(out.size)] for out in operation.outputs],
                 "splittable": operation.splittable,
             }
-            for operation in choices.graph.operations
+            for operation in graph.operations
         ],
-        "edges": [[e.producer, e.output, e.consumer] for e in choices.graph.edges],
-        "parameters": [
-            {"size": _text(p.size), "users": list(p.users)} for p in choices.graph.parameters
-        ],
-        "groups": [list(group) for group in choices.groups],
-        "decisions": [_decision(action) for action in distinct],
+        "edges": [[e.producer, e.output, e.consumer] for e in graph.edges],
+        "parameters": [{"size": str(p.size), "users": list(p.users)} for p in graph.parameters],
+        "groups": [list(group) for group in problem.groups],
+        "decisions": [{"replicas": list(a.replicas), "sync": a.sync} for a in distinct],
         "actions": [[number[action] for action in row] for row in choices.actions],
         "rows": [[multiplier, _row(row)] for row, multiplier in bound.multipliers.rows],
         "messages": [
@@ -89,16 +93,8 @@ def write_certificate(choices: Choices, bound: StrategyBound, folder: str | Path
     return Path(folder) / "certificate.json"
 
 
-def _text(number: Fraction) -> str:
-    return str(number)
-
-
 def _line(line: Line) -> list[str]:
-    return [_text(line.alpha), _text(line.beta)]
-
-
-def _decision(action: Decision) -> dict[str, Any]:
-    return {"replicas": list(action.replicas), "sync": action.sync}
+    return [str(line.alpha), str(line.beta)]
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -107,20 +103,7 @@ def _row(row: Row) -> dict[str, Any]:
         found["resource"] = list(row.resource)
     if row.kind in ("path", "head", "tail"):
         found |= {"start": row.start, "edges": list(row.edges)}
-        found["sample"] = None if row.sample is None else _text(row.sample)
+        found["sample"] = None if row.sample is None else str(row.sample)
     if row.kind in ("load", "head", "tail"):
         found["consumer"] = row.consumer
     return found
-
-
-def _cluster(choices: Choices) -> dict[str, Any]:
-    cluster = choices.cluster
-    numbers = cluster.kind_indices(choices.graph.kinds)
-    return {
-        "kinds": list(numbers),
-        "servers": list(cluster.servers),
-        "memory": [None if m is None else _text(m) for m in cluster.cluster.memory],
-        "copying": [None if m is None else _text(m) for m in cluster.memory_bandwidth],
-        "latency": [[_text(x) for x in row] for row in cluster.latency],
-        "rate": [[None if x is None else _text(x) for x in row] for row in cluster.rate],
-    }

@@ -7,7 +7,7 @@ every load, and every step of a path, is a sum of functions of one action or of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.training.bounds.choices import Choices
 from optpart.training.collectives import allreduce
-from optpart.training.graph import CONTROL, Edge, Layout, Line, Role
-from optpart.training.strategy import Decision
+from optpart.training.graph import CONTROL, Edge, Layout, Line
+from optpart.training.strategy import ALL, Decision, Interval, overlap
 
 #: Ticks per nanosecond where times are not rounded up to a tick: they are rounded down.
 FINE = 1000
@@ -28,17 +28,17 @@ Ints = NDArray[np.int64]
 
 
 class Conversion(NamedTuple):
-    """One tensor from one operation to another, by the layouts of both.
+    """One tensor from one operation to another, by the layouts of both; ticks.
 
     Attributes
     ----------
     delay : ndarray, layouts × layouts × k × k
-        Ticks from the end of the producer on one device to the start of the consumer on another
-        (Split, transfer, Concat); −1 where that consumer does not read that producer.
+        From the end of the producer on one device to the start of the consumer on another (Split,
+        transfer, Concat); −1 where that consumer does not read that producer.
     transfer : ndarray, layouts × layouts × k × k
-        Ticks on the link.
+        On the link.
     copying : ndarray, layouts × layouts × k
-        Ticks of Split and Concat on each device.
+        Of Split and Concat on each device.
     missing : ndarray of bool, layouts × layouts
         Whether a link is missing, so that the two layouts cannot be combined.
     """
@@ -50,18 +50,10 @@ class Conversion(NamedTuple):
 
 
 class Synchronisation(NamedTuple):
-    """The way of a gradient to the applies of its group, by action of the group.
+    """The way of a gradient to the applies of its group, by action of the group; ticks.
 
-    Attributes
-    ----------
-    delay : ndarray, actions × k × k
-        As in :class:`Conversion`.
-    transfer : ndarray, actions × k × k
-    copying : ndarray, actions × k
-        Ticks of AddN.
-    collective : ndarray, actions
-        Ticks of the AllReduce.
-    missing : ndarray of bool, actions
+    ``delay``, ``transfer`` and ``missing`` are as in :class:`Conversion`, ``copying`` is that of
+    AddN, actions × k, and ``collective`` that of the AllReduce, by action.
     """
 
     delay: Ints
@@ -76,15 +68,10 @@ class Slice(NamedTuple):
 
     source: int
     target: int
-    interval: tuple[Fraction, Fraction]
+    interval: Interval
     size: Fraction
     split: bool  # whether it is a part of what the producer holds
     concatenated: bool  # whether the consumer reads other slices as well
-
-
-Intervals = dict[int, tuple[Fraction, Fraction]]
-
-_ALL = (Fraction(0), Fraction(1))
 
 
 class Costs:
@@ -103,16 +90,19 @@ class Costs:
     present : ndarray of bool, layouts × k
     samples : list of Fraction
         Samples of the batch, in [0, 1), that are on different devices in some layout.
+    resident : list of Fraction
+        Bytes that a replica of each operation holds for the whole run.
     """
 
     def __init__(self, choices: Choices) -> None:
-        self.choices = choices
-        self.graph, self.cluster = choices.graph, choices.cluster
-        self.k, self.batch = len(choices.cluster), choices.batch
-        self.scale = Fraction(FINE) if choices.options.tick is None else 1 / choices.options.tick
-        self.kind = self.cluster.kind_indices(self.graph.kinds)
+        problem = choices.problem
+        self.problem, self.actions = problem, choices.actions
+        self.graph, self.cluster, self.options = problem.graph, problem.cluster, problem.options
+        self.k, self.batch, self.group_of = len(problem.cluster), problem.batch, problem.group_of
+        tick = problem.options.tick
+        self.scale = Fraction(FINE) if tick is None else 1 / tick
         numbers: dict[tuple[Fraction, ...], int] = {}
-        self.intervals: list[Intervals] = []
+        self.intervals: list[dict[int, Interval]] = []
         self.layout_of: list[Ints] = []
         for actions in choices.actions:
             row = []
@@ -124,9 +114,10 @@ class Costs:
             self.layout_of.append(np.array(row, dtype=np.int64))
         self.layouts = list(numbers)
         self.present = np.array([[x > 0 for x in shares] for shares in self.layouts])
-        self._at: dict[Fraction, Ints] = {}
+        self.resident = problem.graph.held(problem.options.slots)
         self.samples = self._threads()
-        self._times: dict[tuple[Line, int, Fraction], int] = {}
+        self._at: dict[Fraction, Ints] = {}
+        self._times: dict[tuple[Line, Fraction], int] = {}
         self._transfers: dict[tuple[int, int, Fraction], int | None] = {}
         self._conversions: dict[object, Conversion] = {}
         self._synchronisations: dict[object, Synchronisation] = {}
@@ -141,7 +132,7 @@ class Costs:
         lengths that are bounded are whole numbers of ticks.
         """
         whole = time * self.scale
-        if self.choices.options.tick is None:
+        if self.options.tick is None:
             return whole.numerator // whole.denominator
         return -(-whole.numerator // whole.denominator)
 
@@ -161,38 +152,22 @@ class Costs:
 
     def copy(self, device: int, size: Fraction) -> int:
         """Return the ticks that a device copies bytes in its own memory."""
-        if self.choices.options.auxiliary == "free":
-            return 0
-        return self.ticks(self.cluster.copying(device, size))
-
-    # --- operations ------------------------------------------------------------------------
+        free = self.options.auxiliary == "free"
+        return 0 if free else self.ticks(self.cluster.copying(device, size))
 
     @cached_property
     def duration(self) -> Ints:
         """Ticks of each operation on each device, operations × layouts × k; 0 without replica."""
         found = np.zeros((len(self.graph), len(self.layouts), self.k), dtype=np.int64)
         for o, operation in enumerate(self.graph.operations):
-            used = np.unique(self.layout_of[self.choices.group_of[o]])
-            for layout in used.tolist():
+            for layout in np.unique(self.layout_of[self.group_of[o]]).tolist():
                 for d, (first, last) in self.intervals[layout].items():
                     share = last - first if operation.splittable else Fraction(1)
-                    found[o, layout, d] = self._duration(operation.times[self.kind[d]], share)
+                    key = operation.times[self.problem.kind[d]], share
+                    if key not in self._times:
+                        self._times[key] = self.ticks(key[0].at(share * self.batch))
+                    found[o, layout, d] = self._times[key]
         return found
-
-    def _duration(self, line: Line, share: Fraction) -> int:
-        key = line, 0, share
-        if key not in self._times:
-            self._times[key] = self.ticks(line.at(share * self.batch))
-        return self._times[key]
-
-    @cached_property
-    def resident(self) -> list[Fraction]:
-        """Bytes that a replica of each operation holds for the whole run."""
-        factor = 1 + self.choices.options.slots
-        return [
-            size * (factor if operation.role is Role.APPLY else 1)
-            for size, operation in zip(self.graph.resident, self.graph.operations, strict=True)
-        ]
 
     # --- tensors ---------------------------------------------------------------------------
 
@@ -200,14 +175,11 @@ class Costs:
         """Return what it takes for the consumer of an edge to read it."""
         producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
         output = None if edge.output == CONTROL else producer.outputs[edge.output]
-        groups = self.choices.group_of[edge.producer], self.choices.group_of[edge.consumer]
-        used = tuple(tuple(np.unique(self.layout_of[g]).tolist()) for g in groups)
-        inside = groups[0] == groups[1]
-        key = output, producer.splittable, consumer.splittable, used, inside
+        g, h = self.group_of[edge.producer], self.group_of[edge.consumer]
+        one, two = (tuple(np.unique(self.layout_of[group]).tolist()) for group in (g, h))
+        key = output, producer.splittable, consumer.splittable, one, two, g == h
         if key not in self._conversions:
-            pairs = (
-                [(a, a) for a in used[0]] if inside else [(a, b) for a in used[0] for b in used[1]]
-            )
+            pairs = [(a, b) for a in one for b in two if g != h or a == b]
             self._conversions[key] = self._converted(edge, pairs)
         return self._conversions[key]
 
@@ -244,10 +216,14 @@ class Costs:
                     copying[a, b, d] += time
         return Conversion(delay, transfer, copying, missing)
 
+    def read_by(self, reader: int, layout: int, device: int) -> Interval:
+        """Return the samples that an operation computes on a device."""
+        splittable = self.graph.operations[reader].splittable
+        return self.intervals[layout][device] if splittable else ALL
+
     def bytes_of(self, edge: Edge, reader: int, layout: int, device: int) -> Fraction:
         """Return the bytes of an edge's tensor that the producer holds or the consumer reads."""
-        splittable = self.graph.operations[reader].splittable
-        first, last = self.intervals[layout][device] if splittable else _ALL
+        first, last = self.read_by(reader, layout, device)
         size = self.graph.operations[edge.producer].outputs[edge.output].size
         return size.at((last - first) * self.batch)
 
@@ -263,27 +239,27 @@ class Costs:
         if edge.output == CONTROL:
             for e in readers:
                 for f in holders:
-                    yield Slice(f, e, _ALL, Fraction(0), False, False)
+                    yield Slice(f, e, ALL, Fraction(0), False, False)
             return
         output = producer.outputs[edge.output]
         batched = output.layout is Layout.BATCHED
         for e, interval in readers.items():
-            wanted = interval if consumer.splittable and batched else _ALL
+            wanted = interval if consumer.splittable and batched else ALL
             if not batched or not producer.splittable:
                 size = output.size.at((wanted[1] - wanted[0]) * self.batch)
                 f = self._nearest(tuple(holders), e, size)
-                yield Slice(f, e, wanted, size, wanted != _ALL, False)
+                yield Slice(f, e, wanted, size, wanted != ALL, False)
                 continue
-            found = []
-            for f, held in holders.items():
-                piece = max(held[0], wanted[0]), min(held[1], wanted[1])
-                if piece[0] < piece[1]:
-                    found.append((f, piece, piece != held))
+            found = [
+                (f, piece, piece != held)
+                for f, held in holders.items()
+                if (piece := overlap(held, wanted))
+            ]
             for f, piece, split in found:
                 size = output.size.at((piece[1] - piece[0]) * self.batch)
                 yield Slice(f, e, piece, size, split, len(found) > 1)
 
-    def _nearest(self, holders: tuple[int, ...], e: int, size: Fraction) -> int:
+    def _nearest(self, holders: Sequence[int], e: int, size: Fraction) -> int:
         if e in holders:
             return e
         linked = [f for f in holders if self.cluster.linked(f, e)]
@@ -296,15 +272,17 @@ class Costs:
     def synchronisation(self, edge: Edge) -> Synchronisation:
         """Return what it takes for an apply to read a gradient, by action of their group."""
         producer = self.graph.operations[edge.producer]
-        size = producer.outputs[edge.output].size.alpha
-        group = self.choices.group_of[edge.producer]
-        key = group, size, producer.splittable
+        key = (
+            self.group_of[edge.producer],
+            producer.outputs[edge.output].size.alpha,
+            producer.splittable,
+        )
         if key not in self._synchronisations:
-            self._synchronisations[key] = self._synchronised(group, size, producer.splittable)
+            self._synchronisations[key] = self._synchronised(*key)
         return self._synchronisations[key]
 
     def _synchronised(self, group: int, size: Fraction, splittable: bool) -> Synchronisation:
-        actions, k = self.choices.actions[group], self.k
+        actions, k = self.actions[group], self.k
         n = len(actions)
         delay = np.full((n, k, k), -1, dtype=np.int64)
         transfer = np.zeros((n, k, k), dtype=np.int64)
@@ -312,23 +290,18 @@ class Costs:
         collective = np.zeros(n, dtype=np.int64)
         missing = np.zeros(n, dtype=np.bool_)
         for i, action in enumerate(actions):
-            if len(action.devices) == 1 or not splittable:
-                for d in action.devices:
-                    delay[i, d, d] = 0
+            devices = list(action.devices)
+            if len(devices) == 1 or not splittable:
+                delay[i, devices, devices] = 0
             elif action.sync == "allreduce":
-                time = self._allreduce(action, size)
-                missing[i] = time is None
-                collective[i] = time or 0
-                delay[i][np.ix_(action.devices, action.devices)] = collective[i]
+                try:
+                    collective[i] = self.ticks(allreduce(self.cluster, devices, size).time)
+                except InputError:
+                    missing[i] = True
+                delay[i][np.ix_(devices, devices)] = collective[i]
             else:
                 missing[i] = not self._serve(action, size, delay[i], transfer[i], copying[i])
         return Synchronisation(delay, transfer, copying, collective, missing)
-
-    def _allreduce(self, action: Decision, size: Fraction) -> int | None:
-        try:
-            return self.ticks(allreduce(self.cluster, action.devices, size).time)
-        except InputError:
-            return None
 
     def _serve(
         self, action: Decision, size: Fraction, delay: Ints, transfer: Ints, copying: Ints
@@ -336,19 +309,16 @@ class Costs:
         """Fill in a parameter server; return whether all links exist."""
         server = action.sync
         assert isinstance(server, int)
-        adding = self.copy(server, size)
-        copying[server] = adding
-        there, back = {server: 0}, {server: 0}
+        copying[server] = self.copy(server, size)
         for d in action.devices:
             if d != server:
                 to, fro = self.transfer(d, server, size), self.transfer(server, d, size)
                 if to is None or fro is None:
                     return False
-                there[d] = transfer[d, server] = to
-                back[d] = transfer[server, d] = fro
-        for f in action.devices:
-            for e in action.devices:
-                delay[f, e] = there[f] + adding + back[e]
+                transfer[d, server], transfer[server, d] = to, fro
+        there, back = transfer[:, server], transfer[server]
+        at = np.ix_(action.devices, action.devices)
+        delay[at] = (there[:, None] + copying[server] + back)[at]
         return True
 
     # --- samples ---------------------------------------------------------------------------
@@ -357,19 +327,18 @@ class Costs:
         borders = sorted({first for row in self.intervals for first, _ in row.values()})
         samples: dict[tuple[int, ...], Fraction] = {}
         for sample in borders:
-            samples.setdefault(self.devices_of(sample), sample)
+            samples.setdefault(self._devices_of(sample), sample)
         return list(samples.values())
 
-    def devices_of(self, sample: Fraction) -> tuple[int, ...]:
-        """Return the device of a sample in every layout."""
+    def _devices_of(self, sample: Fraction) -> tuple[int, ...]:
         return tuple(
             next(d for d, (first, last) in row.items() if first <= sample < last)
             for row in self.intervals
         )
 
     def at_sample(self, sample: Fraction | None) -> Ints:
-        """Return the device of a sample in every layout, as an array."""
+        """Return the device of a sample in every layout."""
         assert sample is not None
         if sample not in self._at:
-            self._at[sample] = np.array(self.devices_of(sample), dtype=np.int64)
+            self._at[sample] = np.array(self._devices_of(sample), dtype=np.int64)
         return self._at[sample]

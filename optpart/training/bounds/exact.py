@@ -6,25 +6,23 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
-from ortools.sat.python import cp_model
 
 from optpart.errors import InputError, OptpartError
 from optpart.solution.result import Status
 from optpart.solution.schedule import Schedule, crossings, retime
-from optpart.solution.verifier import verify
-from optpart.training.bounds.choice_model import horizon
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs
 from optpart.training.bounds.joint import JointModel, Key
+from optpart.training.bounds.milp import horizon
 from optpart.training.bounds.program import Program
 from optpart.training.bounds.rows import Rows
-from optpart.training.compiler import Compiled, Kind, compile_strategy
+from optpart.training.compiled import Compiled, Kind, by_rank
+from optpart.training.compiler import compile_strategy, memory_violation
 from optpart.training.evaluator import Evaluator, unsupported
-from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
-from optpart.training.strategy import Strategy
+from optpart.training.strategy import ALL, Strategy
 
 #: Share of the time for the linear program, and for the search of a first strategy.
 _BOUNDING = 0.2
@@ -36,10 +34,13 @@ _STARTS = 4
 #: Strategies near another one that are evaluated at a time.
 _NEAR = 4000
 
-_ALL = (Fraction(0), Fraction(1))
 
-#: Start and end in ticks.
-Times = dict[Key, tuple[int, int]]
+class _Best(NamedTuple):
+    strategy: Strategy
+    chosen: tuple[int, ...]
+    compiled: Compiled
+    schedule: Schedule
+    makespan: Fraction
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,6 @@ class Joint:
     ----------
     status : Status
         ``OPTIMAL`` if the verifier accepts the schedule, and its makespan equals the bound.
-    strategy : Strategy or None
-    chosen : tuple of int or None
-        The number of the action of each group.
-    compiled : Compiled or None
-    schedule : Schedule or None
-    makespan : Fraction or None
-        Nanoseconds.
     bound : Fraction or None
         No strategy of the choices takes less, in any order.
     program : Fraction or None
@@ -65,26 +59,21 @@ class Joint:
         Strategies whose best order, memory apart, exceeds the memory that changes with time. Such
         a strategy may fit in another order, so that the bound stays below its time.
     seconds : float
+    strategy, chosen, compiled, schedule, makespan : optional
+        The best found: its decisions, the numbers of its actions, its instance, its order, and
+        nanoseconds.
     """
 
     status: Status
-    strategy: Strategy | None
-    chosen: tuple[int, ...] | None
-    compiled: Compiled | None
-    schedule: Schedule | None
-    makespan: Fraction | None
     bound: Fraction | None
     program: Fraction | None
     refused: int
     seconds: float
-
-
-@dataclass
-class _Best:
-    chosen: tuple[int, ...]
-    compiled: Compiled
-    schedule: Schedule
-    makespan: Fraction
+    strategy: Strategy | None = None
+    chosen: tuple[int, ...] | None = None
+    compiled: Compiled | None = None
+    schedule: Schedule | None = None
+    makespan: Fraction | None = None
 
 
 def joint_optimum(
@@ -124,49 +113,53 @@ class _Search:
 
     def run(self, starts: Sequence[Sequence[int]]) -> Joint:
         """Bound, find a first strategy, and solve."""
-        program = Program(self.rows)
-        found = program.solve(max(0.1, _BOUNDING * self.seconds))
+        found = Program(self.rows).solve(max(0.1, _BOUNDING * self.seconds))
         self.program = self.bound = found.ticks
         if found.ticks is None:
-            return self._result(closed=True)
+            return self._result()
         rounded = tuple(int(share.argmax()) for share in found.point)
         for chosen in self._first([*map(tuple, starts), rounded]):
-            self._note_rank(chosen)
-        cuts = [row for row, _ in found.multipliers.rows if row.kind != "memory"]
-        closed = False
-        while not closed and self._left() > 0 and not self._reached():
-            floor = self.bound or 0
-            model = JointModel(self.rows, floor, self._most(), cuts)
+            compiled = self._compiled(chosen)
+            if compiled is not None:
+                self._keep(chosen, compiled, by_rank(compiled))
+        while self._left() > 0 and not self._reached():
+            model = JointModel(self.rows, self.bound or 0, self._most(), found.multipliers.cuts)
             for chosen in self.refused:
                 model.forbid(chosen)
             if self.best is not None:
-                model.hint(
-                    self.best.chosen,
-                    starts_of(self.best.compiled, self.best.schedule, self.rows.costs),
-                )
-            status, solved = self._solve(model)
-            if status == cp_model.INFEASIBLE:
+                known = starts_of(self.best.compiled, self.best.schedule, self.rows.costs)
+                model.hint(self.best.chosen, known)
+            solution = model.solve(max(0.05, self._left()), self.workers, self.seed)
+            if solution.infeasible:
                 # Everything that is shorter than the best known is excluded, or refused.
                 if not self.refused:
                     self.bound = None if self.best is None else self._most() + 1
-                closed = True
-            elif status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-                kept = self._note(solved)
-                if kept and status == cp_model.OPTIMAL:
-                    closed = True
-                elif not kept:
-                    self.refused.append(solved[0])
-        return self._result(closed)
+                break
+            if not self.refused:
+                assert self.bound is not None
+                self.bound = max(self.bound, min(solution.bound, self._most() + 1))
+            if solution.chosen is None:
+                continue
+            value, tasks = solution.solver.value, model.tasks.items()
+            times = {key: (value(task.start), value(task.end)) for key, task in tasks}
+            compiled = self._compiled(solution.chosen)
+            if compiled is None:
+                raise OptpartError("the joint model uses a missing link; please report this")
+            order = _order(compiled, times)
+            schedule = retime(compiled.instance, compiled.placement, order)
+            if not self._keep(solution.chosen, compiled, schedule):
+                self.refused.append(solution.chosen)
+            elif solution.optimal:
+                break
+        return self._result()
 
     def _left(self) -> float:
         return self.seconds - (time.perf_counter() - self.begin)
 
     def _reached(self) -> bool:
-        return (
-            self.best is not None
-            and self.bound is not None
-            and (self.best.makespan <= self.rows.costs.time(self.bound))
-        )
+        if self.best is None or self.bound is None:
+            return False
+        return self.best.makespan <= self.rows.costs.time(self.bound)
 
     def _most(self) -> int:
         """Return the largest makespan that is of interest, in ticks."""
@@ -175,32 +168,24 @@ class _Search:
         ticks = self.best.makespan * self.rows.costs.scale
         return -(-ticks.numerator // ticks.denominator) - 1
 
-    # --- first strategies ------------------------------------------------------------------
-
     def _first(self, starts: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """Return a good strategy: the best start, improved group by group."""
-        choices = self.choices
-        alike = min(len(actions) for actions in choices.actions)
-        starts = [*starts, *(tuple([a] * len(choices.actions)) for a in range(alike))]
-        problem = StrategyProblem(
-            choices.graph, choices.cluster, choices.batch, choices.groups, choices.options
-        )
+        actions, problem = self.choices.actions, self.choices.problem
+        alike = min(map(len, actions))
+        starts = [*starts, *((a,) * len(actions) for a in range(alike))]
         if unsupported(problem):
             return starts[:3]
         evaluator = Evaluator(problem)
-        numbers = [evaluator.actions(actions) for actions in choices.actions]
+        numbers = [evaluator.actions(row) for row in actions]
         deadline = time.perf_counter() + _STARTING * self.seconds
 
         def values(rows: list[tuple[int, ...]]) -> list[tuple[int, Fraction]]:
             chosen = np.array([[numbers[g][a] for g, a in enumerate(row)] for row in rows])
-            found = []
-            for row in evaluator.many(chosen.astype(np.int32)):
-                outcome = evaluator.outcome(row)
-                missing = outcome.makespan is None
-                found.append(
-                    (2 if missing else int(outcome.excess > 0), outcome.makespan or Fraction(0))
-                )
-            return found
+            outcomes = map(evaluator.outcome, evaluator.many(chosen.astype(np.int32)))
+            return [
+                (2, Fraction(0)) if time is None else (int(excess > 0), time)
+                for time, excess in outcomes
+            ]
 
         scores = values(starts)
         best: list[tuple[tuple[int, Fraction], tuple[int, ...]]] = []
@@ -220,7 +205,7 @@ class _Search:
 
     def _near(self, at: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Return strategies in which one group, or groups in a row, take another action."""
-        sizes = [len(actions) for actions in self.choices.actions]
+        sizes = self.rows.sizes
         near = {
             (*at[:g], *(min(a, size - 1) for size in sizes[g:h]), *at[h:])
             for g in range(len(at))
@@ -233,76 +218,27 @@ class _Search:
             found = [found[i] for i in sorted(drawn.tolist())]
         return found
 
-    def _note_rank(self, chosen: tuple[int, ...]) -> None:
-        compiled = self._compiled(chosen)
-        if compiled is not None:
-            self._keep(chosen, compiled, by_rank(compiled))
-
     def _compiled(self, chosen: Sequence[int]) -> Compiled | None:
-        choices = self.choices
+        problem, strategy = self.choices.problem, self.choices.strategy(chosen)
         try:
-            return compile_strategy(
-                choices.graph, choices.cluster, choices.strategy(chosen), choices.options
-            )
+            return compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
         except InputError:  # a link is missing
             return None
 
     def _keep(self, chosen: tuple[int, ...], compiled: Compiled, schedule: Schedule) -> bool:
-        """Keep a schedule if it is valid and better; return whether it is valid."""
-        violations = verify(compiled.instance, schedule)
-        others = [violation for violation in violations if violation.rule != "memory"]
-        if others:
-            raise OptpartError(f"a compiled strategy breaks a rule: {others[0]}")
-        if violations:
+        """Keep a schedule if it fits memory and is better; return whether it fits."""
+        if memory_violation(compiled, schedule) is not None:
             return False
         makespan = schedule.makespan(compiled.instance)
         if self.bound is not None and makespan < self.rows.costs.time(self.bound):
             raise OptpartError("a strategy takes less than a proven bound; please report this")
         if self.best is None or makespan < self.best.makespan:
-            self.best = _Best(chosen, compiled, schedule, makespan)
+            self.best = _Best(compiled.strategy, chosen, compiled, schedule, makespan)
         return True
 
-    # --- the joint model -------------------------------------------------------------------
-
-    def _solve(
-        self, model: JointModel
-    ) -> tuple[cp_model.CpSolverStatus, tuple[tuple[int, ...], Times]]:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = self.workers
-        solver.parameters.random_seed = self.seed
-        solver.parameters.max_time_in_seconds = max(0.05, self._left())
-        status = solver.solve(model.model)
-        if status == cp_model.MODEL_INVALID:
-            raise OptpartError("the joint model is invalid; please report this")
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN) and not self.refused:
-            assert self.bound is not None
-            # The solver passes integer bounds as doubles, which are exact below 2^53.
-            least = round(solver.best_objective_bound)
-            self.bound = max(self.bound, min(least, self._most() + 1))
-        found: Times = {}
-        chosen: tuple[int, ...] = ()
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            chosen = tuple(
-                next(a for a, literal in enumerate(row) if solver.boolean_value(literal))
-                for row in model.y
-            )
-            found = {
-                key: (solver.value(task.start), solver.value(task.end))
-                for key, task in model.tasks.items()
-            }
-        return status, (chosen, found)
-
-    def _note(self, solved: tuple[tuple[int, ...], Times]) -> bool:
-        chosen, starts = solved
-        compiled = self._compiled(chosen)
-        if compiled is None:
-            raise OptpartError("the joint model uses a link that is missing; please report this")
-        schedule = retime(compiled.instance, compiled.placement, _order(compiled, starts))
-        return self._keep(chosen, compiled, schedule)
-
-    def _result(self, closed: bool) -> Joint:
-        costs, best = self.rows.costs, self.best
-        bound = None if self.bound is None else costs.time(self.bound)
+    def _result(self) -> Joint:
+        time_of, best = self.rows.costs.time, self.best
+        bound = None if self.bound is None else time_of(self.bound)
         if best is not None:
             if bound is None:
                 raise OptpartError("a strategy exists that was excluded; please report this")
@@ -311,15 +247,11 @@ class _Search:
             status = Status.INFEASIBLE if self.bound is None else Status.UNKNOWN
         return Joint(
             status,
-            None if best is None else self.choices.strategy(best.chosen),
-            None if best is None else best.chosen,
-            None if best is None else best.compiled,
-            None if best is None else best.schedule,
-            None if best is None else best.makespan,
             bound,
-            None if self.program is None else costs.time(self.program),
+            None if self.program is None else time_of(self.program),
             len(self.refused),
             time.perf_counter() - self.begin,
+            *(best or ()),
         )
 
 
@@ -329,72 +261,62 @@ class _Search:
 def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]]]:
     """Yield every vertex and crossing with the keys that the model may know it by."""
     instance, graph = compiled.instance, compiled.instance.graph
-    for v, vertex in enumerate(compiled.vertices):
-        o, d = vertex.operation, vertex.device
-        match vertex.kind:
-            case Kind.REPLICA:
-                yield v, [("run", o, 0, d, d, None)]
-            case Kind.SPLIT:
-                yield v, [("split", o, vertex.output, d, d, None)]
-            case Kind.CONCAT:
-                kept = [("concat", o, vertex.output, d, d, part) for part in (None, vertex.samples)]
-                yield v, kept
-            case Kind.ADDN:
-                yield v, [("add", o, vertex.output, d, d, None)]
-            case _:
-                yield v, [("allreduce", o, vertex.output, 0, 0, None)]
+    names = {Kind.SPLIT: "split", Kind.CONCAT: "concat", Kind.ADDN: "add"}
+    for v, (kind, o, output, d, samples, _) in enumerate(compiled.vertices):
+        if kind is Kind.REPLICA:
+            yield v, [("run", o, 0, d, d, None)]
+        elif kind is Kind.ALLREDUCE:
+            yield v, [("allreduce", o, output, 0, 0, None)]
+        else:
+            keys: list[Key] = [(names[kind], o, output, d, d, None)]
+            yield v, [*keys, (*keys[0][:-1], samples)] if kind is Kind.CONCAT else keys
     for tensor, e in crossings(instance, compiled.placement):
         u, i = int(graph.tensor_vertex[tensor]), int(graph.tensor_output[tensor])
-        vertex = compiled.vertices[u]
-        o, d = vertex.operation, vertex.device
+        kind, o, output, d, samples, _ = compiled.vertices[u]
         if max(d, e) >= len(compiled.cluster):
             continue  # to or from the queue of collectives, which takes no time
-        if vertex.kind is Kind.ADDN:
-            yield (tensor, e), [("down", o, vertex.output, d, e, None)]
+        if kind is Kind.ADDN:
+            yield (tensor, e), [("down", o, output, d, e, None)]
             continue
-        output = vertex.output if vertex.kind is Kind.SPLIT else i
-        part = compiled.parts[u][i] if vertex.kind is Kind.SPLIT else vertex.samples
-        whole = _ALL if i < 0 else part
-        keys: list[Key] = [
-            ("transfer", o, output, d, e, None),
-            ("transfer", o, output, d, e, whole),
-            ("transfer", o, output, d, e, _ALL),
-            ("up", o, output, d, e, None),
-        ]
-        yield (tensor, e), keys
+        if kind is Kind.SPLIT:
+            samples = compiled.parts[u][i]
+        else:
+            output = i
+        parts = None, ALL if i < 0 else samples, ALL
+        keys = [("transfer", o, output, d, e, part) for part in parts]
+        yield (tensor, e), [*keys, ("up", o, output, d, e, None)]
 
 
-def _order(compiled: Compiled, times: Times) -> list[int | tuple[int, int]]:
-    """Sort the vertices and crossings of an instance by start, then end, producers first."""
-    instance = compiled.instance
-    position = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
+def _order(compiled: Compiled, times: dict[Key, tuple[int, int]]) -> list[int | tuple[int, int]]:
+    """Sort the vertices and crossings of an instance by start, then end, producers first.
+
+    ``times`` are starts and ends in ticks.
+    """
+    graph = compiled.instance.graph
+    position = {v: i for i, v in enumerate(graph.topological_order.tolist())}
     found: list[tuple[tuple[int, int, int, int], int | tuple[int, int]]] = []
     for what, keys in _keys(compiled):
         start, end = next(times[key] for key in keys if key in times)
-        if isinstance(what, int):
-            found.append(((start, end, position[what], 0), what))
-        else:
-            u = int(instance.graph.tensor_vertex[what[0]])
-            found.append(((start, end, position[u], 1), what))
+        crosses = not isinstance(what, int)
+        u = what if isinstance(what, int) else int(graph.tensor_vertex[what[0]])
+        found.append(((start, end, position[u], int(crosses)), what))
     found.sort(key=lambda pair: pair[0])
     return [what for _, what in found]
 
 
 def starts_of(compiled: Compiled, schedule: Schedule, costs: Costs) -> dict[Key, int]:
     """Return the starts of a schedule in ticks, by every key that the model may know them by."""
-    begin = {
-        (tensor, target): start
-        for tensor, target, start in zip(
-            schedule.transfers.tensor.tolist(),
-            schedule.transfers.target.tolist(),
-            schedule.transfers.start.fractions(),
+    moves = schedule.transfers
+    begin = dict(
+        zip(
+            zip(moves.tensor.tolist(), moves.target.tolist(), strict=True),
+            moves.start.fractions(),
             strict=True,
         )
-    }
+    )
     found: dict[Key, int] = {}
     for what, keys in _keys(compiled):
         start = schedule.start[what] if isinstance(what, int) else begin[what]
         ticks = start * costs.scale
-        for key in keys:
-            found[key] = ticks.numerator // ticks.denominator
+        found |= dict.fromkeys(keys, ticks.numerator // ticks.denominator)
     return found

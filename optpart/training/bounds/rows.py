@@ -8,10 +8,9 @@ coefficients are always computed from the choices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -72,51 +71,72 @@ class Rows:
     costs : Costs
     pairs : list of (int, int)
         Adjacent groups, the lower number first.
-    y : list of int
-        First column of each group.
-    w : list of int
-        First column of each pair, whose columns are a matrix of the groups' own layouts.
-    columns : int
+    sizes, areas : list of int
+        Columns of each group, and of each pair.
+    y, w : list of int
+        First column of each group, and of each pair, whose columns are a matrix of the groups' own
+        layouts.
+    own, own_of : list of ndarray
+        Layouts of each group, and which of them each of its actions has.
     possible : ndarray of bool, columns
         Columns that are not excluded by a missing link, or by parameters too large for a device.
+    moves : list of Conversion or Synchronisation
+        The cost to read each edge.
+    alike : list of int
+        A number per edge: edges that share it have equal columns and coefficients.
+    in_edges, out_edges : list of list of int
+        Numbers of the edges that enter and leave each operation.
+    readers : list of list of list of int
+        Edges of each tensor of each operation, one for each way to read it: operations of one group
+        read the same slices, unless only some of them can split.
+    resources : list of Resource
+        Devices, links between them, and the queue of collectives.
     """
 
     def __init__(self, costs: Costs) -> None:
-        self.costs = costs
-        self.graph, self.choices = costs.graph, costs.choices
-        home = self.choices.group_of
-        sizes = [len(actions) for actions in self.choices.actions]
-        self.y = np.cumsum([0, *sizes])[:-1].tolist()
+        self.costs, self.graph = costs, costs.graph
+        graph, k = costs.graph, costs.k
+        self.sizes = [len(actions) for actions in costs.actions]
         used = [np.unique(row, return_inverse=True) for row in costs.layout_of]
         self.own = [layouts for layouts, _ in used]
         self.own_of = [place.reshape(-1) for _, place in used]
-        self.pairs = sorted(
-            {
-                (min(g, h), max(g, h))
-                for g, h in ((home[e.producer], home[e.consumer]) for e in self.graph.edges)
-                if g != h
-            }
-        )
+        ends = map(self._groups, graph.edges)
+        self.pairs = sorted({(min(g, h), max(g, h)) for g, h in ends if g != h})
         self.pair = {pair: p for p, pair in enumerate(self.pairs)}
-        areas = [len(self.own[g]) * len(self.own[h]) for g, h in self.pairs]
-        self.w = (sum(sizes) + np.cumsum([0, *areas])[:-1]).tolist()
-        self.columns = sum(sizes) + sum(areas)
+        self.areas = [len(self.own[g]) * len(self.own[h]) for g, h in self.pairs]
+        first = np.cumsum([0, *self.sizes, *self.areas]).tolist()
+        self.y, self.w = first[: len(self.sizes)], first[len(self.sizes) : -1]
+        self.columns: int = first[-1]
         self._steps: dict[object, Ints] = {}
         self._firsts: dict[object, Ints] = {}
         self._moved: dict[tuple[int, Resource], Term] = {}
+        self.in_edges: list[list[int]] = [[] for _ in graph.operations]
+        self.out_edges: list[list[int]] = [[] for _ in graph.operations]
+        for e, edge in enumerate(graph.edges):
+            self.in_edges[edge.consumer].append(e)
+            self.out_edges[edge.producer].append(e)
         numbers: dict[object, int] = {}
-        self._times = [
-            numbers.setdefault(operation.times, len(numbers)) for operation in self.graph.operations
+        self._times = [numbers.setdefault(o.times, len(numbers)) for o in graph.operations]
+        self.moves: list[Conversion | Synchronisation] = [
+            costs.synchronisation(edge) if graph.sums(edge) else costs.conversion(edge)
+            for edge in graph.edges
         ]
+        numbers = {}
+        self.alike = [
+            numbers.setdefault(self._likeness(e), len(numbers)) for e in range(len(graph.edges))
+        ]
+        self.readers = [self._readers(o) for o in range(len(graph))]
+        links = [("link", d, e) for d in range(k) for e in range(k)]
+        linked = [x for x in links if x[1] != x[2] and costs.cluster.linked(*x[1:])]
+        self.resources: list[Resource] = [*(("device", d, d) for d in range(k)), *linked, NCCL]
         self.possible = np.ones(self.columns, dtype=np.bool_)
-        for e in range(len(self.graph.edges)):
-            first, missing = self.between(e, self.moves[e].missing.astype(np.int64))
-            self.possible[first : first + len(missing)] &= missing == 0
-        for d in range(costs.k):
+        for e, moves in enumerate(self.moves):
+            at, missing = self.between(e, moves.missing.astype(np.int64))
+            self.possible[at : at + len(missing)] &= missing == 0
+        for d in range(k):
             limit = self.capacity(d)
             if limit is not None:
-                need = self.coefficients(Row("memory", ("device", d, d)))
-                self.possible &= need <= limit
+                self.possible &= self.coefficients(Row("memory", ("device", d, d))) <= limit
 
     def point(self, chosen: Sequence[int]) -> Ints:
         """Return the columns of one strategy, given by an action per group."""
@@ -130,45 +150,26 @@ class Rows:
 
     # --- edges -----------------------------------------------------------------------------
 
-    @cached_property
-    def moves(self) -> list[Conversion | Synchronisation]:
-        """The cost to read each edge."""
-        return [
-            self.costs.synchronisation(edge) if self.sums(edge) else self.costs.conversion(edge)
-            for edge in self.graph.edges
-        ]
+    def _groups(self, edge: Edge) -> tuple[int, int]:
+        return self.costs.group_of[edge.producer], self.costs.group_of[edge.consumer]
 
-    def sums(self, edge: Edge) -> bool:
-        """Return whether an edge carries a gradient."""
-        if edge.output == CONTROL:
-            return False
-        output = self.graph.operations[edge.producer].outputs[edge.output]
-        return output.layout is Layout.SUMMED
-
-    @cached_property
-    def alike(self) -> list[int]:
-        """A number per edge: edges that share it have equal columns and coefficients."""
-        numbers: dict[object, int] = {}
-        found = []
-        for edge, moves in zip(self.graph.edges, self.moves, strict=True):
-            producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
-            key = (
-                id(moves),
-                self._times[edge.consumer],
-                self.choices.group_of[edge.producer],
-                self.choices.group_of[edge.consumer],
-                producer.splittable,
-                consumer.splittable,
-                None if edge.output == CONTROL else producer.outputs[edge.output].layout,
-            )
-            found.append(numbers.setdefault(key, len(numbers)))
-        return found
+    def _likeness(self, e: int) -> object:
+        edge = self.graph.edges[e]
+        producer, consumer = (self.graph.operations[o] for o in (edge.producer, edge.consumer))
+        return (
+            id(self.moves[e]),
+            self._times[edge.consumer],
+            self._groups(edge),
+            producer.splittable,
+            consumer.splittable,
+            None if edge.output == CONTROL else producer.outputs[edge.output].layout,
+        )
 
     def between(self, e: int, values: Ints) -> Term:
         """Return values by actions, or by layouts of both ends, as coefficients of columns."""
         edge = self.graph.edges[e]
-        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
-        if self.sums(edge):
+        g, h = self._groups(edge)
+        if self.graph.sums(edge):
             return Term(self.y[g], values)
         if g == h:
             layouts = self.costs.layout_of[g]
@@ -186,6 +187,10 @@ class Rows:
         """
         return sample is not None and self.graph.operations[o].splittable
 
+    def _whole(self, edge: Edge) -> bool:
+        outputs = self.graph.operations[edge.producer].outputs
+        return edge.output != CONTROL and outputs[edge.output].layout is Layout.WHOLE
+
     def usable(self, e: int, sample: Fraction | None) -> bool:
         """Return whether a path with a sample may take an edge.
 
@@ -193,18 +198,13 @@ class Rows:
         ``WHOLE`` output may be read by nobody.
         """
         edge = self.graph.edges[e]
-        if edge.output == CONTROL or not self.follows(edge.producer, sample):
-            return True
-        output = self.graph.operations[edge.producer].outputs[edge.output]
-        return output.layout is not Layout.WHOLE
+        return not (self._whole(edge) and self.follows(edge.producer, sample))
 
     def returns(self, e: int) -> bool:
         """Return whether every replica of the producer is read by some replica of the consumer."""
         edge = self.graph.edges[e]
-        if edge.output == CONTROL:
-            return True
-        producer = self.graph.operations[edge.producer]
-        return producer.splittable and producer.outputs[edge.output].layout is not Layout.WHOLE
+        splittable = self.graph.operations[edge.producer].splittable
+        return edge.output == CONTROL or (splittable and not self._whole(edge))
 
     def step(self, e: int, sample: Fraction | None, backwards: bool = False) -> Term:
         """Return the ticks from the end of the producer of an edge to the end of the consumer.
@@ -218,7 +218,7 @@ class Rows:
         key = (
             id(self.moves[e]),
             self._times[edge.consumer],
-            self.choices.group_of[edge.consumer] if self.sums(edge) else -1,
+            self.costs.group_of[edge.consumer] if self.graph.sums(edge) else -1,
             self.follows(edge.producer, sample),
             self.follows(edge.consumer, sample),
             # Fractions take long to hash.
@@ -231,17 +231,15 @@ class Rows:
 
     def _step(self, e: int, sample: Fraction | None, backwards: bool) -> Ints:
         costs, edge = self.costs, self.graph.edges[e]
-        delay = self.moves[e].delay
-        o = edge.consumer
-        if self.sums(edge):
-            layouts = costs.layout_of[self.choices.group_of[o]]
+        delay, o, sums = self.moves[e].delay, edge.consumer, self.graph.sums(edge)
+        if sums:
+            layouts = costs.layout_of[costs.group_of[o]]
             delay, here, there = delay[:, None], layouts, layouts[:, None]
         else:
             n = len(costs.layouts)
             here, there = np.arange(n), np.arange(n)[None, :].repeat(n, axis=0)
         # delay: rows × columns × k × k, with layouts ``here`` of rows and ``there`` of cells.
         run = costs.duration[o][there]  # rows × columns × k
-        absent = ~costs.present[there]
         rows = np.arange(len(here))[:, None]
         cells = np.arange(delay.shape[1])[None, :]
         if backwards:
@@ -249,22 +247,20 @@ class Rows:
             cost = np.where(costs.present[here][:, None, :], whole, _LARGE).min(axis=2)
         else:
             if self.follows(edge.producer, sample):
-                thread = costs.at_sample(sample)
-                source = delay[rows, cells, thread[here][:, None], :]
+                source = delay[rows, cells, costs.at_sample(sample)[here][:, None], :]
             else:
                 source = delay.max(axis=2)
             if self.follows(o, sample):
-                thread = costs.at_sample(sample)
-                device = thread[there]
+                device = costs.at_sample(sample)[there]
                 cost = source[rows, cells, device] + run[rows, cells, device]
             else:
-                cost = np.where(absent, _LARGE, source + run).min(axis=2)
-        found: Ints = cost[:, 0] if self.sums(edge) else cost
+                cost = np.where(costs.present[there], source + run, _LARGE).min(axis=2)
+        found: Ints = cost[:, 0] if sums else cost
         return found
 
     def first(self, o: int, sample: Fraction | None) -> Term:
         """Return the ticks of an operation that a path begins with."""
-        g = self.choices.group_of[o]
+        g = self.costs.group_of[o]
         key = o, None if sample is None else (sample.numerator, sample.denominator)
         if key not in self._firsts:
             layouts = self.costs.layout_of[g]
@@ -279,56 +275,44 @@ class Rows:
 
     # --- loads -----------------------------------------------------------------------------
 
-    @cached_property
-    def readers(self) -> list[list[list[int]]]:
-        """Edges of each tensor of each operation, one for each way to read it.
-
-        Operations of one group read the same slices, unless only some of them can split.
-        """
-        found: list[list[list[int]]] = []
-        home = self.choices.group_of
-        for o in range(len(self.graph)):
-            tensors: dict[int, dict[tuple[int, bool], int]] = {}
-            for e in self.out_edges[o]:
-                edge = self.graph.edges[e]
-                reader = self.graph.operations[edge.consumer]
-                key = home[edge.consumer], reader.splittable
-                tensors.setdefault(edge.output, {}).setdefault(key, e)
-            found.append(
-                [
-                    [e for e in ways.values() if self._costly(e)] or list(ways.values())[:1]
-                    for ways in tensors.values()
-                ]
+    def _readers(self, o: int) -> list[list[int]]:
+        tensors: dict[int, dict[tuple[int, bool], int]] = {}
+        for e in self.out_edges[o]:
+            edge = self.graph.edges[e]
+            key = (
+                self.costs.group_of[edge.consumer],
+                self.graph.operations[edge.consumer].splittable,
             )
+            tensors.setdefault(edge.output, {}).setdefault(key, e)
+        found = []
+        for ways in tensors.values():
+            edges = list(ways.values())
+            found.append([e for e in edges if self._costly(self.moves[e])] or edges[:1])
         return found
 
-    def _costly(self, e: int) -> bool:
-        moves = self.moves[e]
-        if isinstance(moves, Synchronisation):
-            return True
-        return bool(moves.transfer.any() or moves.copying.any())
+    @staticmethod
+    def _costly(moves: Conversion | Synchronisation) -> bool:
+        free = isinstance(moves, Conversion) and not (moves.transfer.any() or moves.copying.any())
+        return not free
 
     def moved(self, e: int, resource: Resource) -> Term:
         """Return the ticks that reading an edge takes on a resource."""
         key = self.alike[e], resource
         if key not in self._moved:
-            self._moved[key] = self._taken(e, resource)
+            moves, (kind, d, target) = self.moves[e], resource
+            if kind == "link":
+                self._moved[key] = self.between(e, moves.transfer[..., d, target])
+            elif kind == "device":
+                self._moved[key] = self.between(e, moves.copying[..., d])
+            elif isinstance(moves, Synchronisation):
+                self._moved[key] = self.between(e, moves.collective)
+            else:
+                self._moved[key] = Term(0, np.zeros(0, dtype=np.int64))
         return self._moved[key]
-
-    def _taken(self, e: int, resource: Resource) -> Term:
-        moves, (kind, d, target) = self.moves[e], resource
-        if kind == "link":
-            return self.between(e, moves.transfer[..., d, target])
-        if kind == "device":
-            return self.between(e, moves.copying[..., d])
-        if isinstance(moves, Synchronisation):
-            return self.between(e, moves.collective)
-        return Term(0, np.zeros(0, dtype=np.int64))
 
     def cells(self, e: int) -> Ints:
         """Return the columns of an edge: of actions, or of the layouts of producer and consumer."""
-        edge = self.graph.edges[e]
-        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        g, h = self._groups(self.graph.edges[e])
         if g == h:
             actions: Ints = self.y[g] + np.arange(len(self.own_of[g]))
             return actions
@@ -339,79 +323,39 @@ class Rows:
 
     def within(self, e: int) -> tuple[Ints, Ints, Ints]:
         """Return transfers, copying and collectives of an edge, by :meth:`cells` and devices."""
-        edge, moves = self.graph.edges[e], self.moves[e]
-        g, h = (self.choices.group_of[o] for o in (edge.producer, edge.consumer))
+        moves, (g, h) = self.moves[e], self._groups(self.graph.edges[e])
         if isinstance(moves, Synchronisation):
             return moves.transfer, moves.copying, moves.collective[:, None]
-        if g == h:
-            layouts = self.costs.layout_of[g]
-            transfer, copying = (x[layouts, layouts] for x in (moves.transfer, moves.copying))
-        else:
-            at = np.ix_(self.own[g], self.own[h])
-            transfer, copying = moves.transfer[at], moves.copying[at]
+        layouts = self.costs.layout_of[g]
+        at = (layouts, layouts) if g == h else np.ix_(self.own[g], self.own[h])
+        transfer, copying = moves.transfer[at], moves.copying[at]
         return transfer, copying, np.zeros_like(copying[..., :1])
 
     def computed(self, o: int, resource: Resource) -> Term:
         """Return the ticks that an operation runs on a resource."""
-        g = self.choices.group_of[o]
+        g = self.costs.group_of[o]
         if resource[0] != "device":
             return Term(self.y[g], np.zeros(0, dtype=np.int64))
         return Term(self.y[g], self.costs.duration[o][self.costs.layout_of[g], resource[1]])
-
-    @cached_property
-    def resources(self) -> list[Resource]:
-        """Devices, links between them, and the queue of collectives."""
-        k = self.costs.k
-        links = [
-            ("link", d, e)
-            for d in range(k)
-            for e in range(k)
-            if d != e and self.costs.cluster.linked(d, e)
-        ]
-        return [*(("device", d, d) for d in range(k)), *links, NCCL]
 
     # --- order -----------------------------------------------------------------------------
 
     def after(self, o: int, sample: Fraction | None) -> list[int]:
         """Return an operation and all that paths with a sample lead to from it."""
-        seen, stack = {o}, [o]
-        while stack:
-            for e in self.out_edges[stack.pop()]:
-                consumer = self.graph.edges[e].consumer
-                if consumer not in seen and self.usable(e, sample):
-                    seen.add(consumer)
-                    stack.append(consumer)
-        return sorted(seen)
+        edges = self.graph.edges
+        return _reached(
+            o, lambda u: [edges[e].consumer for e in self.out_edges[u] if self.usable(e, sample)]
+        )
 
     def before(self, o: int) -> list[int]:
         """Return an operation and all whose every replica must have ended when it starts.
 
         As long as each is read in every replica; see :meth:`returns`.
         """
-        seen, stack = {o}, [o]
-        while stack:
-            for e in self.in_edges[stack.pop()]:
-                p = self.graph.edges[e].producer
-                if p not in seen and self.returns(e):
-                    seen.add(p)
-                    stack.append(p)
-        return sorted(seen)
-
-    @cached_property
-    def out_edges(self) -> list[list[int]]:
-        """Numbers of the edges that leave each operation."""
-        found: list[list[int]] = [[] for _ in self.graph.operations]
-        for e, edge in enumerate(self.graph.edges):
-            found[edge.producer].append(e)
-        return found
-
-    @cached_property
-    def in_edges(self) -> list[list[int]]:
-        """Numbers of the edges that enter each operation."""
-        found: list[list[int]] = [[] for _ in self.graph.operations]
-        for e, edge in enumerate(self.graph.edges):
-            found[edge.consumer].append(e)
-        return found
+        edges = self.graph.edges
+        return _reached(
+            o, lambda u: [edges[e].producer for e in self.in_edges[u] if self.returns(e)]
+        )
 
     # --- rows ------------------------------------------------------------------------------
 
@@ -422,7 +366,7 @@ class Rows:
             found[first : first + len(values)] += values
         return found
 
-    def _terms(self, row: Row) -> Iterable[Term]:
+    def _terms(self, row: Row) -> Iterator[Term]:
         if row.kind == "memory":
             yield from self._memory(row)
             return
@@ -447,14 +391,9 @@ class Rows:
         readers: set[int] | None = None,
         without: int | None = None,
     ) -> Iterator[Term]:
-        """Yield what operations and their outputs take on a resource.
+        """Yield what operations, but for one, and their outputs take on a resource.
 
-        Parameters
-        ----------
-        readers : set of int, optional
-            Only tensors that these read count.
-        without : int, optional
-            An operation that does not count itself.
+        Only tensors that ``readers`` read count, if any are given.
         """
         assert row.resource is not None
         for o in operations:
@@ -467,11 +406,10 @@ class Rows:
 
     def _memory(self, row: Row) -> Iterator[Term]:
         assert row.resource is not None
-        d = row.resource[1]
         for o, size in enumerate(self.costs.resident):
             if size:
-                g = self.choices.group_of[o]
-                there = self.costs.present[self.costs.layout_of[g], d]
+                g = self.costs.group_of[o]
+                there = self.costs.present[self.costs.layout_of[g], row.resource[1]]
                 yield Term(self.y[g], there * (size.numerator // size.denominator))
 
     def capacity(self, d: int) -> int | None:
@@ -480,5 +418,15 @@ class Rows:
         Whole replicas fit a limit only if their bytes, each rounded down, fit it rounded down.
         """
         limit = self.costs.cluster.cluster.memory[d]
-        ignored = self.choices.options.memory == "none"
+        ignored = self.costs.options.memory == "none"
         return None if limit is None or ignored else limit.numerator // limit.denominator
+
+
+def _reached(o: int, following: Callable[[int], list[int]]) -> list[int]:
+    seen, stack = {o}, [o]
+    while stack:
+        for v in following(stack.pop()):
+            if v not in seen:
+                seen.add(v)
+                stack.append(v)
+    return sorted(seen)

@@ -22,21 +22,12 @@ _FOUND = 40
 
 
 class _Steps(NamedTuple):
-    """Steps of paths along edges that are alike.
+    """Steps of paths along edges that are alike."""
 
-    Attributes
-    ----------
-    first : int
-        First column.
-    usable : ndarray of bool, samples
-    forward : ndarray, samples × columns
-    backward : ndarray, columns
-    """
-
-    first: int
-    usable: NDArray[np.bool_]
-    forward: Ints
-    backward: Ints
+    first: int  # column
+    usable: NDArray[np.bool_]  # by sample
+    forward: Ints  # samples × columns
+    backward: Ints  # columns
 
 
 class Separator:
@@ -44,10 +35,14 @@ class Separator:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
-        graph, costs = rows.graph, rows.costs
-        self.samples: list[Fraction | None] = [*costs.samples, None]
-        self.order = list(graph.topological_order)
-        self._alone = [self._beginning(o) for o in range(len(graph))]
+        graph = rows.graph
+        self.samples: list[Fraction | None] = [*rows.costs.samples, None]
+        self.order = graph.topological_order
+        #: What a path begins with: first column, and values by sample.
+        self._alone = []
+        for o in range(len(graph)):
+            terms = [rows.first(o, sample) for sample in self.samples]
+            self._alone.append((terms[0].first, np.stack([term.values for term in terms])))
         self._returns = [rows.returns(e) for e in range(len(graph.edges))]
         # Networks repeat their layers: most edges are like others.
         known: dict[int, _Steps] = {}
@@ -58,11 +53,6 @@ class Separator:
         self._reach()
         self._count()
 
-    def _beginning(self, o: int) -> tuple[int, Ints]:
-        """Return what a path begins with: first column, and values by sample."""
-        terms = [self.rows.first(o, sample) for sample in self.samples]
-        return terms[0].first, np.stack([term.values for term in terms])
-
     def _along(self, e: int) -> _Steps:
         rows = self.rows
         usable = np.array([rows.usable(e, sample) for sample in self.samples])
@@ -71,8 +61,9 @@ class Separator:
             for sample, fine in zip(self.samples, usable.tolist(), strict=True)
         ]
         back = rows.step(e, None, True) if self._returns[e] else terms[-1]
-        forward = np.stack([term.values for term in terms])
-        return _Steps(terms[0].first, usable, forward, back.values)
+        return _Steps(
+            terms[0].first, usable, np.stack([term.values for term in terms]), back.values
+        )
 
     def _reach(self) -> None:
         graph, n = self.rows.graph, len(self.rows.graph)
@@ -81,10 +72,9 @@ class Separator:
         for o in reversed(self.order):
             self.later[:, o, o] = True
             for e in self.rows.out_edges[o]:
-                consumer = graph.edges[e].consumer
                 for i in (0, 1):
                     if self._steps[e].usable[-i]:
-                        self.later[i, o] |= self.later[i, consumer]
+                        self.later[i, o] |= self.later[i, graph.edges[e].consumer]
         for o in self.order:
             self.earlier[o, o] = True
             for e in self.rows.in_edges[o]:
@@ -96,36 +86,27 @@ class Separator:
         rows, n = self.rows, len(self.rows.graph)
         self.resources = rows.resources
         parts: dict[str, list[tuple[Ints, Ints, Ints]]] = {"run": [], "out": [], "in": []}
-
         number = {resource: r for r, resource in enumerate(self.resources)}
         k = rows.costs.k
         links = np.array([[number.get(("link", d, e), 0) for e in range(k)] for d in range(k)])
 
         def note(what: str, o: int, where: Ints, columns: Ints, values: Ints) -> None:
-            """Add values at rows and columns, both of the shape of the values."""
+            where, columns, values = np.broadcast_arrays(where, columns, values)
             used = values != 0
             at = o * len(self.resources) + where
             parts[what].append((at[used], columns[used], values[used]))
 
         for o in range(n):
-            g = rows.choices.group_of[o]
+            g = rows.costs.group_of[o]
             run = rows.costs.duration[o][rows.costs.layout_of[g]]
-            actions = rows.y[g] + np.arange(len(run))[:, None]
-            devices = np.arange(k)[None, :]
-            note("run", o, *np.broadcast_arrays(devices, actions, run))
+            note("run", o, np.arange(k)[None, :], rows.y[g] + np.arange(len(run))[:, None], run)
             for ways in rows.readers[o]:
-                consumer = rows.graph.edges[ways[0]].consumer
                 columns = rows.cells(ways[0])
-                transfer, copying, collective = rows.within(ways[0])
-                for where, values in (
-                    (links, transfer),
-                    (np.arange(k), copying),
-                    (np.array([number[NCCL]]), collective),
-                ):
+                places = links, np.arange(k), np.array([number[NCCL]])
+                for where, values in zip(places, rows.within(ways[0]), strict=True):
                     shaped = columns.reshape(columns.shape + (1,) * (values.ndim - columns.ndim))
-                    one, two, three = np.broadcast_arrays(where, shaped, values)
-                    note("out", o, one, two, three)
-                    note("in", consumer, one, two, three)
+                    note("out", o, where, shaped, values)
+                    note("in", rows.graph.edges[ways[0]].consumer, where, shaped, values)
         shape = (n * len(self.resources), rows.columns)
         self._on: dict[str, csr_array] = {}
         for what, found in parts.items():
@@ -140,12 +121,10 @@ class Separator:
         found: list[tuple[float, Row]] = []
         rows, graph = self.rows, self.rows.graph
         n, s = len(graph), len(self.samples)
-        least = _VIOLATED * makespan
-        end = np.zeros((n, s))
+        end = np.array(
+            [values @ x[first : first + values.shape[1]] for first, values in self._alone]
+        )
         via = np.full((n, s), -1, dtype=np.int64)
-        for o in range(n):
-            first, values = self._alone[o]
-            end[o] = values @ x[first : first + values.shape[1]]
         alone = end.copy()
         for o in self.order:
             for e in rows.in_edges[o]:
@@ -160,17 +139,14 @@ class Separator:
         for o in reversed(self.order):
             for e in rows.out_edges[o]:
                 if self._returns[e]:
-                    first, _, _, values = self._steps[e]
-                    cost = rest[graph.edges[e].consumer] + float(
-                        values @ x[first : first + len(values)]
-                    )
-                    if cost > rest[o]:
-                        rest[o], then[o] = cost, e
+                    first, _, _, back = self._steps[e]
+                    along = float(back @ x[first : first + len(back)])
+                    length = rest[graph.edges[e].consumer] + along
+                    if length > rest[o]:
+                        rest[o], then[o] = length, e
         for i, sample in enumerate(self.samples):
             o = int(end[:, i].argmax())
-            start, edges = self._path(via, o, i)
-            found.append((end[o, i], Row("path", None, start, edges, sample)))
-        o = int((alone[:, -1] + rest).argmax())
+            found.append((end[o, i], Row("path", None, *self._path(via, o, i), sample)))
         shape = (n, len(self.resources))
         run, out, into = ((self._on[w] @ x).reshape(shape) for w in ("run", "out", "in"))
         nccl = self.resources.index(NCCL)
@@ -180,24 +156,21 @@ class Separator:
         queue = self.later[0].astype(np.float64) @ out[:, nccl]
         for i, sample in enumerate(self.samples[:-1]):
             o = int((end[:, i] + queue).argmax())
-            start, edges = self._path(via, o, i)
-            found.append((end[o, i] + queue[o], Row("head", NCCL, start, edges, sample)))
+            found.append((end[o, i] + queue[o], Row("head", NCCL, *self._path(via, o, i), sample)))
         after = self.later[1].astype(np.float64) @ (run + out) - run + end[:, -1:]
         before = (
             self.earlier.astype(np.float64) @ (run + into) - run + (alone[:, -1] + rest)[:, None]
         )
         for r, resource in enumerate(self.resources):
             o = int(after[:, r].argmax())
-            start, edges = self._path(via, o, s - 1)
-            found.append((after[o, r], Row("head", resource, start, edges)))
-            o = int(before[:, r].argmax())
+            found.append((after[o, r], Row("head", resource, *self._path(via, o, s - 1))))
+            o = at = int(before[:, r].argmax())
             forward = []
-            at = o
             while then[at] >= 0:
                 forward.append(int(then[at]))
                 at = graph.edges[forward[-1]].consumer
             found.append((before[o, r], Row("tail", resource, o, tuple(forward))))
-        found = [(value, row) for value, row in found if value > makespan + least]
+        found = [(value, row) for value, row in found if value > makespan + _VIOLATED * makespan]
         found.sort(key=lambda pair: -pair[0])
         return [row for _, row in found[:_FOUND]]
 

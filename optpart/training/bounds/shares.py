@@ -11,7 +11,7 @@ import numpy as np
 from optpart.bounds.proof import Rows, minimise
 from optpart.training.bounds.choices import check_options
 from optpart.training.bounds.costs import FINE
-from optpart.training.graph import CONTROL, Layout, Line, Role
+from optpart.training.graph import CONTROL, Layout, Line
 from optpart.training.problem import StrategyProblem
 
 #: A program that takes longer than this proves nothing.
@@ -45,17 +45,14 @@ def load(problem: StrategyProblem) -> Fraction | None:
     units, k = graph.tied, len(cluster)
     work = np.zeros((len(units), k), dtype=object)
     need = np.zeros(len(units), dtype=object)
+    held = graph.held(problem.options.slots)
     for u, members in enumerate(units):
         for d, kind in enumerate(problem.kind):
             time = sum(
                 (graph.operations[o].times[kind].at(problem.batch) for o in members), Fraction(0)
             )
             work[u, d] = math.floor(time * FINE)
-        size = Fraction(0)
-        for o in members:
-            applies = graph.operations[o].role is Role.APPLY
-            size += graph.resident[o] * (1 + problem.options.slots if applies else 1)
-        need[u] = math.floor(size)
+        need[u] = math.floor(sum((held[o] for o in members), Fraction(0)))
     rows, columns = Rows(), np.arange(len(units) * k).reshape(len(units), k)
     rows.add(
         np.ones(len(units), dtype=np.int64),

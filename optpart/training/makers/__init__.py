@@ -2,9 +2,16 @@
 
 from optpart.training.makers.alpa import alpa
 from optpart.training.makers.base import Budget, Made, Maker
-from optpart.training.makers.baselines import cp_ar, cp_ps, ev_ar, ev_ps, single
+from optpart.training.makers.baselines import (
+    blocks,
+    cp_ar,
+    cp_ps,
+    ev_ar,
+    ev_ps,
+    round_robin,
+    single,
+)
 from optpart.training.makers.flexflow import flexflow
-from optpart.training.makers.parallel import blocks, round_robin
 from optpart.training.makers.pipedream import pipedream
 from optpart.training.makers.policy_gradient import policy_gradient
 from optpart.training.makers.search import search

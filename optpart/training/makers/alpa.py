@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 
 from optpart.training.actions import ActionRules, actions
 from optpart.training.bounds.choices import Choices
 from optpart.training.bounds.costs import Costs
-from optpart.training.compiler import Options
+from optpart.training.compiled import Options
 from optpart.training.makers.base import DEFAULT, Budget, Made, judge
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
@@ -58,12 +59,11 @@ def alpa(
     seconds = budget.seconds if budget.moves is None else None
     decisions, proven = least_sum(problem, seconds, budget.moves, rules)
     clock.moves = 1
+    reason = "" if proven else "its sum is not proven the least"
     if decisions is None:
-        reason = (
-            "no actions fit memory and links" if proven else "the program found none in its limit"
-        )
-        return judge(problem, None, clock, reason)
-    return judge(problem, decisions, clock, "" if proven else "its sum is not proven the least")
+        found = "no actions fit memory and links"
+        reason = found if proven else "the program found none in its limit"
+    return judge(problem, decisions, clock, reason)
 
 
 def least_sum(
@@ -80,7 +80,7 @@ def least_sum(
         Limits; the seconds include those for collecting the costs.
     """
     clock = DEFAULT.clock()
-    choices = tuple(tuple(a.decision for a in each) for each in actions(problem, rules))
+    choices = [[action.decision for action in row] for row in actions(problem, rules)]
     program = Program.of(problem, choices)
     if seconds is not None:
         seconds = max(0.0, seconds - clock.seconds)
@@ -117,16 +117,16 @@ class Program:
         """Collect the costs of a problem, as if nothing but tick, copying and slots were chosen."""
         options = problem.options
         known = Options(tick=options.tick, auxiliary=options.auxiliary, slots=options.slots)
-        costs = Costs(Choices.of(replace(problem, options=known), choices))
+        costs = Costs(Choices(replace(problem, options=known), choices))
         home, layout_of = problem.group_of, costs.layout_of
         slowest = costs.duration.max(axis=2).astype(np.float64)
-        by_layout = [slowest[list(group)].sum(axis=0) for group in problem.groups]
-        own = [by_layout[g][layout_of[g]] for g in range(len(problem.groups))]
+        own = [
+            slowest[list(group)].sum(axis=0)[layout_of[g]] for g, group in enumerate(problem.groups)
+        ]
         # The dearest of the edges that read one tensor in one group.
         read: dict[tuple[int, int, int], Floats] = {}
         summed: dict[tuple[int, int], Floats] = {}
         for edge in problem.graph.edges:
-            g, h = home[edge.producer], home[edge.consumer]
             if problem.graph.sums(edge):
                 sync = costs.synchronisation(edge)
                 time = np.where(sync.missing, np.inf, sync.delay.max(axis=(1, 2)))
@@ -134,7 +134,7 @@ class Program:
                 continue
             conversion = costs.conversion(edge)
             time = np.where(conversion.missing, np.inf, conversion.delay.max(axis=(2, 3)))
-            key = edge.producer, edge.output, h
+            key = edge.producer, edge.output, home[edge.consumer]
             read[key] = np.maximum(read.get(key, 0.0), np.maximum(time, 0.0))
         for (o, _), time in summed.items():
             own[home[o]] = own[home[o]] + time
@@ -169,105 +169,50 @@ class Program:
     ) -> tuple[list[int] | None, bool]:
         """Return the actions of least cost that fit, and whether that is proven.
 
-        Parameters
-        ----------
-        seconds : float, optional
-        nodes : int, optional
-            Of branch and bound.
+        Limits are seconds, and nodes of branch and bound. Columns are the actions of all groups,
+        then the pairs of layouts, whose marginals are the layouts of the actions.
         """
-        rows = _Rows()
-        first = [rows.columns(cost) for cost in self.own]
-        for g, cost in enumerate(self.own):
-            rows.equal([(first[g] + a, 1.0) for a in range(len(cost))], 1.0)
+        first = np.cumsum([0, *map(len, self.own)]).tolist()
+        cost, whole = [*self.own], first[-1]
+        rows: list[tuple[Any, Any, float, float]] = []  # columns, coefficients, and their limits
+        for g, own in enumerate(self.own):
+            rows.append((np.arange(first[g], first[g + 1]), np.ones(len(own)), 1.0, 1.0))
+        at = whole
         for (g, h), time in self.pairs.items():
             if not time.any():
                 continue
             one, two = np.unique(self.layout_of[g]), np.unique(self.layout_of[h])
-            w = rows.columns(time[np.ix_(one, two)].ravel(), whole=False)
-            wide = len(two)
-            for i, layout in enumerate(one.tolist()):
-                rows.equal(
-                    [(w + i * wide + j, 1.0) for j in range(wide)]
-                    + [(first[g] + a, -1.0) for a in _places(self.layout_of[g], layout)]
-                )
-            for j, layout in enumerate(two.tolist()):
-                rows.equal(
-                    [(w + i * wide + j, 1.0) for i in range(len(one))]
-                    + [(first[h] + a, -1.0) for a in _places(self.layout_of[h], layout)]
-                )
+            w = at + np.arange(len(one) * len(two)).reshape(len(one), len(two))
+            at += w.size
+            cost.append(time[np.ix_(one, two)].ravel())
+            for group, layouts, cells in ((g, one, w), (h, two, w.T)):
+                for layout, line in zip(layouts, cells, strict=True):
+                    same = first[group] + np.flatnonzero(self.layout_of[group] == layout)
+                    values = np.repeat([1.0, -1.0], [len(line), len(same)])
+                    rows.append((np.concatenate((line, same)), values, 0.0, 0.0))
         for d, limit in enumerate(self.capacity):
             if limit is not None:
                 scale = 1 / limit if limit else 1.0
-                rows.most(
-                    [
-                        (first[g] + a, float(held) * scale)
-                        for g, each in enumerate(self.resident)
-                        for a, held in enumerate(each[:, d])
-                    ],
-                    limit * scale,
-                )
-        values, proven = rows.solved(seconds, nodes)
-        if values is None:
-            return None, proven
-        chosen = [
-            int(values[first[g] : first[g] + len(c)].argmax()) for g, c in enumerate(self.own)
-        ]
-        return chosen, proven
-
-
-def _places(values: NDArray[np.int64], value: int) -> list[int]:
-    found: list[int] = np.flatnonzero(values == value).tolist()
-    return found
-
-
-class _Rows:
-    """A mixed-integer program that grows."""
-
-    def __init__(self) -> None:
-        self._cost: list[float] = []
-        self._whole: list[int] = []
-        self._most: list[float] = []
-        self._entries: list[tuple[int, int, float]] = []
-        self._low: list[float] = []
-        self._high: list[float] = []
-
-    def columns(self, costs: Floats, *, whole: bool = True) -> int:
-        """Add variables from 0 to 1, or 0 if the cost is infinite; return the first's number."""
-        first = len(self._cost)
-        for cost in costs.tolist():
-            self._cost.append(cost if np.isfinite(cost) else 0.0)
-            self._most.append(1.0 if np.isfinite(cost) else 0.0)
-            self._whole.append(int(whole))
-        return first
-
-    def equal(self, entries: Sequence[tuple[int, float]], value: float = 0.0) -> None:
-        """Add a row that equals a value."""
-        self._row(entries, value, value)
-
-    def most(self, entries: Sequence[tuple[int, float]], value: float) -> None:
-        """Add a row that is at most a value."""
-        self._row(entries, -np.inf, value)
-
-    def _row(self, entries: Sequence[tuple[int, float]], low: float, high: float) -> None:
-        row = len(self._low)
-        self._entries += [(row, int(column), value) for column, value in entries]
-        self._low.append(low)
-        self._high.append(high)
-
-    def solved(self, seconds: float | None, nodes: int | None) -> tuple[Floats | None, bool]:
-        """Return the values of the variables, if any, and whether the answer is proven."""
-        row, column, value = zip(*self._entries, strict=True)
-        shape = len(self._low), len(self._cost)
-        matrix = coo_array((value, (row, column)), shape=shape).tocsr()
-        unit = max(self._cost) or 1.0
-        options: Any = {"mip_rel_gap": 0.0, "time_limit": seconds, "node_limit": nodes}
-        options = {name: value for name, value in options.items() if value is not None}
+                held = np.concatenate([each[:, d] for each in self.resident]) * scale
+                rows.append((np.arange(whole), held, -np.inf, limit * scale))
+        column, value, low, high = zip(*rows, strict=True)
+        row = np.repeat(np.arange(len(rows)), [len(each) for each in column])
+        shape = len(rows), at
+        matrix: Any = csr_array((np.concatenate(value), (row, np.concatenate(column))), shape=shape)
+        costs = np.concatenate(cost)
+        possible = np.isfinite(costs)
+        costs[~possible] = 0.0
+        limits = {"mip_rel_gap": 0.0, "time_limit": seconds, "node_limit": nodes}
+        options: Any = {name: value for name, value in limits.items() if value is not None}
         result = milp(
-            np.array(self._cost) / unit,
-            integrality=np.array(self._whole),
-            bounds=Bounds(0.0, np.array(self._most)),
-            constraints=LinearConstraint(matrix, self._low, self._high),
+            costs / (costs.max() or 1.0),
+            integrality=np.arange(at) < whole,
+            bounds=Bounds(0.0, possible.astype(np.float64)),
+            constraints=LinearConstraint(matrix, low, high),
             options=options,
         )
-        found = None if result.x is None else np.asarray(result.x, dtype=np.float64)
-        return found, result.status != _LIMIT
+        proven = result.status != _LIMIT
+        if result.x is None:
+            return None, proven
+        ends = pairwise(first)
+        return [int(result.x[begin:end].argmax()) for begin, end in ends], proven

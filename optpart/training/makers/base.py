@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
 
-from optpart.errors import InputError, OptpartError
+from optpart.errors import InputError
 from optpart.limits import check_seconds
 from optpart.rounding import number
 from optpart.solution.schedule import Schedule
-from optpart.solution.verifier import verify
-from optpart.training.compiler import Compiled, compile_strategy
+from optpart.training.compiled import Compiled, by_rank
+from optpart.training.compiler import compile_strategy, memory_violation
 from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
 from optpart.training.strategy import Decision, Strategy
 
 
@@ -100,12 +99,12 @@ class Made:
     makespan : Fraction or None
         Nanoseconds of one iteration in [G]'s order, of a schedule that the verifier accepts;
         ``None`` if the strategy is not feasible.
-    reason : str
-        Why there is no makespan, or any other remark for the user.
     compiled : Compiled or None
         The strategy as an instance.
     schedule : Schedule or None
         That of :attr:`makespan`; if memory does not suffice, the one that would take too much.
+    reason : str
+        Why there is no makespan, or any other remark for the user.
     moves : int
         Strategies evaluated.
     seconds : float
@@ -113,9 +112,9 @@ class Made:
 
     strategy: Strategy | None
     makespan: Fraction | None = None
+    compiled: Compiled | None = None
+    schedule: Schedule | None = None
     reason: str = ""
-    compiled: Compiled | None = field(default=None, repr=False)
-    schedule: Schedule | None = field(default=None, repr=False)
     moves: int = 0
     seconds: float = 0.0
 
@@ -150,40 +149,22 @@ def judge(
         One per group; ``None`` if the maker found none.
     reason : str
         A remark for the user; if there are no decisions, why.
-
-    Raises
-    ------
-    OptpartError
-        If the verifier finds anything but memory: the compiler or the simulator is wrong.
     """
+    spent = clock.moves, clock.seconds
     if decisions is None:
-        return _made(clock, None, reason=reason or "found no strategy that the links allow")
+        reason = reason or "found no strategy that the links allow"
+        return Made(None, None, None, None, reason, *spent)
     strategy = problem.strategy(decisions)
     try:
         compiled = compile_strategy(problem.graph, problem.cluster, strategy, problem.options)
     except InputError as error:
-        return _made(clock, strategy, reason=str(error))
+        return Made(strategy, None, None, None, str(error), *spent)
     schedule = by_rank(compiled)
-    violations = verify(compiled.instance, schedule)
-    if not violations:
-        makespan = schedule.makespan(compiled.instance)
-        return _made(clock, strategy, makespan, reason, compiled, schedule)
-    others = [violation for violation in violations if violation.rule != "memory"]
-    if others:
-        raise OptpartError(f"a compiled strategy breaks a rule: {others[0]}")
-    reason = f"out of memory: {violations[0].message}"
-    return _made(clock, strategy, None, reason, compiled, schedule)
-
-
-def _made(
-    clock: Clock,
-    strategy: Strategy | None,
-    makespan: Fraction | None = None,
-    reason: str = "",
-    compiled: Compiled | None = None,
-    schedule: Schedule | None = None,
-) -> Made:
-    return Made(strategy, makespan, reason, compiled, schedule, clock.moves, clock.seconds)
+    violation = memory_violation(compiled, schedule)
+    makespan = None if violation else schedule.makespan(compiled.instance)
+    if violation:
+        reason = f"out of memory: {violation.message}"
+    return Made(strategy, makespan, compiled, schedule, reason, *spent)
 
 
 def best_of(
@@ -191,12 +172,7 @@ def best_of(
 ) -> Made:
     """Judge several strategies and return the best feasible one, else the first.
 
-    Parameters
-    ----------
-    candidates : iterable of (sequence of Decision or None)
-        Decisions of the groups; ``None`` is not judged.
-    reason : str
-        Why all are ``None``, in case that they are.
+    ``reason`` says why all candidates are ``None``, in case that they are.
     """
     clock = DEFAULT.clock()
     best = None

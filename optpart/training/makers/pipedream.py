@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from optpart.errors import InputError
 from optpart.training.actions import even, gradients, proportional, speeds
 from optpart.training.collectives import allreduce, ring_order
-from optpart.training.graph import CONTROL, Role
+from optpart.training.graph import CONTROL
 from optpart.training.makers.base import DEFAULT, Budget, Made, judge
-from optpart.training.makers.parallel import groups_along
+from optpart.training.makers.baselines import groups_along
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -64,17 +64,9 @@ def least_bottleneck(problem: StrategyProblem) -> Stages | None:
 
 
 class Stages(NamedTuple):
-    """Consecutive stages.
+    """Consecutive stages: groups and decision of each."""
 
-    Attributes
-    ----------
-    bottleneck : float
-        Nanoseconds of the longest stage or border.
-    stages : tuple of (tuple of int, Decision)
-        Groups and decision of each.
-    """
-
-    bottleneck: float
+    bottleneck: float  # nanoseconds of the longest stage or border
     stages: tuple[tuple[tuple[int, ...], Decision], ...]
 
     def decisions(self, problem: StrategyProblem) -> list[Decision]:
@@ -86,19 +78,23 @@ class Stages(NamedTuple):
 class StageCosts:
     """Times of stages and borders, for groups in the order of the forward pass.
 
-    Parameters
-    ----------
-    order : sequence of int
-        Devices, of which each stage takes a run.
+    Each stage takes a run of the devices in ``order``.
     """
 
     def __init__(self, problem: StrategyProblem, order: Sequence[int]) -> None:
         self.problem, self.order = problem, tuple(order)
         self.groups = groups_along(problem)
         self._counts = even(problem), proportional(problem)
-        self._replicated: dict[tuple[int, ...], list[Decision]] = {}
-        self._rings: dict[tuple[int, int], list[float] | None] = {}
-        self._borders: dict[tuple[int, int], float] = {}
+        held = problem.graph.held(problem.options.slots)
+        each = (sum((held[o] for o in problem.groups[g]), Fraction(0)) for g in self.groups)
+        #: Bytes that the first groups hold for the whole run.
+        self._resident = [*accumulate(each, initial=Fraction(0))]
+        #: Bytes of the gradients of each group.
+        self._sums = [[size for _, _, size in gradients(problem, g)] for g in self.groups]
+        # The dynamic programme asks for each many times.
+        self._replicated = cache(self._decisions)
+        self._synchronised = cache(self._all_reduced)
+        self._border = cache(self._across)
 
     def best(self) -> Stages | None:
         """Return the stages of the dynamic programme; ``None`` if there are none."""
@@ -137,7 +133,7 @@ class StageCosts:
         synchronised = self._synchronised(first, last)
         possible = synchronised is not None and self._fits(i, j, devices)
         best: tuple[float, Decision] | None = None
-        for decision in self._decisions(devices):
+        for decision in self._replicated(devices):
             time = math.inf
             if possible and synchronised is not None and decision.total <= problem.batch:
                 time = max(self._computing(i, j, decision), synchronised[j] - synchronised[i])
@@ -149,22 +145,18 @@ class StageCosts:
     def border(self, i: int, device: int) -> float:
         """Return the time that tensors take across a border, both ways; infinite without a link.
 
-        Parameters
-        ----------
-        i, device : int
-            Groups and devices before the border.
+        There are ``i`` groups and ``device`` devices before it.
         """
-        if not i or device >= len(self.order):
-            return 0.0
-        if (i, device) not in self._borders:
-            self._borders[i, device] = self._across(i, device)
-        return self._borders[i, device]
+        return self._border(i, device) if i and device < len(self.order) else 0.0
 
     def _decisions(self, devices: tuple[int, ...]) -> list[Decision]:
-        if devices not in self._replicated:
-            both = dict.fromkeys(_replicas(counts, devices) for counts in self._counts)
-            self._replicated[devices] = list(both)
-        return self._replicated[devices]
+        """Return replicas on some devices, even and in proportion to the speeds."""
+        found = []
+        for counts in self._counts:
+            common = math.gcd(*(counts[d] for d in devices))
+            chosen = tuple(n // common if d in devices else 0 for d, n in enumerate(counts))
+            found.append(Decision(chosen, "allreduce" if len(devices) > 1 else None))
+        return list(dict.fromkeys(found))
 
     def _across(self, i: int, device: int) -> float:
         cluster = self.problem.cluster
@@ -193,27 +185,16 @@ class StageCosts:
             for d in decision.devices
         )
 
-    def _synchronised(self, first: int, last: int) -> list[float] | None:
+    def _all_reduced(self, first: int, last: int) -> list[float] | None:
         """Return the time of all AllReduces of the first groups; ``None`` without a ring."""
-        key = first, last
-        if key not in self._rings:
-            problem = self.problem
-            try:
-                times = {
-                    size: float(allreduce(problem.cluster, self.order[first:last], size).time)
-                    for sums in self._sums
-                    for size in sums
-                }
-                each = (sum(times[size] for size in sums) for sums in self._sums)
-                self._rings[key] = [*accumulate(each, initial=0.0)]
-            except InputError:
-                self._rings[key] = None
-        return self._rings[key]
-
-    @cached_property
-    def _sums(self) -> list[list[Fraction]]:
-        """Bytes of the gradients of each group."""
-        return [[size for _, _, size in gradients(self.problem, g)] for g in self.groups]
+        cluster, devices = self.problem.cluster, self.order[first:last]
+        sizes = {size for sums in self._sums for size in sums}
+        try:
+            times = {size: float(allreduce(cluster, devices, size).time) for size in sizes}
+        except InputError:
+            return None
+        each = (sum(times[size] for size in sums) for sums in self._sums)
+        return [*accumulate(each, initial=0.0)]
 
     @cached_property
     def _lines(self) -> Floats:
@@ -229,22 +210,6 @@ class StageCosts:
                     found[i + 1, 1, kind] += float(line.beta if split else 0)
         sums: Floats = found.cumsum(axis=0)
         return sums
-
-    @cached_property
-    def _resident(self) -> list[Fraction]:
-        """Bytes that the first groups hold for the whole run."""
-        graph, slots = self.problem.graph, self.problem.options.slots
-        each = (
-            sum(
-                (
-                    graph.resident[o] * (1 + slots if graph.operations[o].role is Role.APPLY else 1)
-                    for o in self.problem.groups[g]
-                ),
-                Fraction(0),
-            )
-            for g in self.groups
-        )
-        return [*accumulate(each, initial=Fraction(0))]
 
     @cached_property
     def _tensors(self) -> list[tuple[int, int, Fraction, bool]]:
@@ -267,10 +232,3 @@ class StageCosts:
             if low < at:
                 found.append((low, at, size, True))
         return found
-
-
-def _replicas(counts: Sequence[int], devices: Sequence[int]) -> Decision:
-    """Return replicas on some devices in given proportions."""
-    common = math.gcd(*(counts[d] for d in devices))
-    chosen = tuple(n // common if d in devices else 0 for d, n in enumerate(counts))
-    return Decision(chosen, "allreduce" if len(devices) > 1 else None)

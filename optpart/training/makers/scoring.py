@@ -34,11 +34,9 @@ class Scorer:
     ) -> None:
         self.problem, self.actions, self.penalty = problem, actions, penalty
         self._evaluator = None if unsupported(problem) else Evaluator(problem)
-        self._number: list[NDArray[np.int32]] = []
         if self._evaluator is not None:
-            for choices in actions:
-                decisions = [action.decision for action in choices]
-                self._number.append(self._evaluator.actions(decisions))
+            add = self._evaluator.actions
+            self._number = [add(action.decision for action in choices) for choices in actions]
 
     def decisions(self, chosen: Sequence[int]) -> list[Decision]:
         """Return the decisions of one action per group."""
@@ -60,10 +58,8 @@ class Scorer:
         outcomes = map(self._evaluator.outcome, self._evaluator.many(numbers))
         return np.array(
             [
-                math.inf
-                if outcome.makespan is None
-                else float(outcome.makespan) * (1.0 if outcome.feasible else self.penalty)
-                for outcome in outcomes
+                math.inf if time is None else float(time) * (self.penalty if excess else 1.0)
+                for time, excess in outcomes
             ]
         )
 

@@ -15,12 +15,22 @@ from numpy.typing import NDArray
 from optpart.clock import OutOfTimeError, limited
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
-from optpart.training.actions import decision, gradients, proportional, speeds
+from optpart.training.actions import decision, even, gradients, proportional, speeds
+from optpart.training.compiled import STANDARD
 from optpart.training.evaluator import Evaluator, unsupported
+from optpart.training.makers.alpa import least_sum
 from optpart.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
-from optpart.training.makers.parallel import groups_along
+from optpart.training.makers.baselines import (
+    groups_along,
+    in_blocks,
+    in_turn,
+    replicated,
+    singles,
+    spread,
+)
+from optpart.training.makers.pipedream import least_bottleneck
 from optpart.training.makers.search_kernel import Objective, Space, Walk, anneal, cost_of, rebuild
-from optpart.training.makers.starts import from_peers, simple
+from optpart.training.makers.stages import staged
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -49,6 +59,14 @@ _MOST_SLOTS = 160
 _NEW_COUNTS = 3
 _ROUND = 40
 
+#: The programmes of PipeDream and Alpa take time by the square of groups × devices. They are left
+#: out if that square is larger than this times the seconds, or larger than the number of moves.
+_SQUARE = 10_000
+
+#: Limits of Alpa's program: its share of the seconds; its nodes, if moves are counted.
+_SHARE = 0.1
+_NODES = 100
+
 Sync = Literal["ps", "allreduce"] | int | None
 
 #: Replicas by device, and how their gradients are synchronised.
@@ -60,12 +78,9 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
 
     It starts from the four baselines of [G], replicas whose servers share the gradients, all single
     devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
-    strategies of PipeDream and Alpa. Moves change one group, a run along the forward pass, a
-    border, the synchronisation, the places of servers, or the number of replicas on one device.
-    Every strategy is evaluated exactly, and all starts are, whatever the budget, so that the result
-    is at least as good as every start. What it takes to judge the result comes on top.
-
-    With a limit of moves, the same seed gives the same strategy.
+    strategies of PipeDream and Alpa. Every strategy is evaluated exactly, and all starts are,
+    whatever the budget, so that the result is at least as good as every start. What it takes to
+    judge the result comes on top. With a limit of moves, the same seed gives the same strategy.
 
     Notes
     -----
@@ -76,15 +91,7 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
     """
     clock = budget.clock()
     foreign = unsupported(problem)
-    known = replace(
-        problem.options,
-        replicas="fused",
-        resharding="overlap",
-        collectives="queue",
-        topology="pairs",
-        microbatches=1,
-        tick=problem.options.tick or Fraction(1),
-    )
+    known = replace(problem.options, **STANDARD, tick=problem.options.tick or Fraction(1))
     engine = _Search(replace(problem, options=known), clock, seed)
     starts = engine.ranked([*simple(problem), *from_peers(problem, budget)])
     remarks = [f"searched without {foreign}, judged with it"] if foreign else []
@@ -116,6 +123,36 @@ def _judged(
     return best, 0
 
 
+def simple(problem: StrategyProblem) -> Iterable[list[Decision]]:
+    """Yield the strategies that take no search."""
+    for counts in (proportional(problem), even(problem)):
+        for found in (
+            replicated(problem, counts, "allreduce"),
+            replicated(problem, counts, "ps"),
+            spread(problem, counts),
+        ):
+            if found is not None:
+                yield found
+    yield from singles(problem)
+    yield in_blocks(problem)
+    yield in_turn(problem)
+    yield from staged(problem)
+
+
+def from_peers(problem: StrategyProblem, budget: Budget) -> Iterable[list[Decision]]:
+    """Yield the strategies of PipeDream and Alpa if they take a small part of the budget."""
+    square = (len(problem.groups) * len(problem.cluster)) ** 2
+    timed = budget.moves is None
+    if square > (budget.seconds * _SQUARE if timed else budget.moves or 0):
+        return
+    stages = least_bottleneck(problem)
+    if stages is not None:
+        yield stages.decisions(problem)
+    found, _ = least_sum(problem, *((_SHARE * budget.seconds, None) if timed else (None, _NODES)))
+    if found is not None:
+        yield found
+
+
 class _Point(NamedTuple):
     """A strategy as slots, and its cost."""
 
@@ -125,8 +162,7 @@ class _Point(NamedTuple):
 
 class _Search:
     def __init__(self, problem: StrategyProblem, clock: Clock, seed: int) -> None:
-        self.problem = problem
-        self.clock = clock
+        self.problem, self.clock = problem, clock
         self.rng = np.random.default_rng(seed)
         self.state = source(self.rng)
         self.evaluator = Evaluator(problem)
@@ -206,11 +242,9 @@ class _Search:
         k = len(cluster)
         speed = speeds(self.problem)
         fastest = sorted(range(k), key=lambda d: (-speed[d], d))
-        sets = [
-            *([d for d in range(k) if cluster.servers[d] == s] for s in set(cluster.servers)),
-            *([d for d in range(k) if cluster.kinds[d] == kind] for kind in set(cluster.kinds)),
-            *(fastest[:m] for m in range(2, k)),
-        ]
+        sets = [fastest[:m] for m in range(2, k)]
+        for labels in (cluster.servers, cluster.kinds):
+            sets += [[d for d in range(k) if labels[d] == label] for label in {*labels}]
         sets.sort()
         whole = proportional(self.problem)
         found: dict[tuple[int, ...], None] = {}
@@ -286,13 +320,11 @@ class _Search:
         costs = walk.costs
         first, last = (_ANNEALING * (number + i) / _RUNS for i in range(2))
 
-        def heat() -> float:
-            share = (self.clock.share - first) / (last - first)
-            return float(costs[1] * _HOT * (_COLD / _HOT) ** min(1.0, max(0.0, share)))
-
         while self.clock.share < last and not self.clock.spent:
             moves = self._chunk()
-            temperature, began = heat(), time.perf_counter()
+            share = (self.clock.share - first) / (last - first)
+            cooled = (_COLD / _HOT) ** min(1.0, max(0.0, share))
+            temperature, began = float(costs[1] * _HOT * cooled), time.perf_counter()
             anneal(self.objective, walk, moves, temperature, temperature, self.state)
             self._count(moves, began)
         return _Point(walk.best, float(costs[1])) if costs[1] < best.cost else best
@@ -418,15 +450,8 @@ def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
 def _neighbours(problem: StrategyProblem) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the groups that share an edge with each group."""
     group = problem.group_of
-    pairs = {
-        pair
-        for edge in problem.graph.edges
-        for pair in (
-            (group[edge.producer], group[edge.consumer]),
-            (group[edge.consumer], group[edge.producer]),
-        )
-        if pair[0] != pair[1]
-    }
+    ends = [(group[edge.producer], group[edge.consumer]) for edge in problem.graph.edges]
+    pairs = {pair for g, h in ends if g != h for pair in ((g, h), (h, g))}
     listed = np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
     start, order = grouped(listed[:, 0].copy(), len(problem.groups))
     return start, listed[order, 1].copy()

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.training.graph import CONTROL, Layout, Role
+from optpart.training.graph import CONTROL, Role
 from optpart.training.makers.base import DEFAULT, Budget, Made, best_of
-from optpart.training.makers.parallel import groups_along, placed
+from optpart.training.makers.baselines import groups_along, placed
 from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
@@ -64,22 +64,19 @@ class _Line(NamedTuple):
         times = graph.times(problem.batch)
         time = np.zeros((n, len(problem.cluster)))
         resident, activations, crossing = np.zeros(n), np.zeros(n), np.zeros(n + 2)
-        slots = problem.options.slots
+        held = graph.held(problem.options.slots)
         for o, operation in enumerate(graph.operations):
             i = place[problem.group_of[o]]
             time[i] += times[o, list(problem.kind)]
-            kept = 1 + slots if operation.role is Role.APPLY else 1
-            resident[i] += float(graph.resident[o]) * kept
+            resident[i] += float(held[o])
             if operation.role is Role.FORWARD:
                 activations[i] += sum(
                     float(output.size.at(problem.batch)) for output in operation.outputs
                 )
         for edge in graph.edges:
-            if edge.output == CONTROL:
-                continue
-            output = graph.operations[edge.producer].outputs[edge.output]
             one, two = sorted(place[problem.group_of[o]] for o in (edge.producer, edge.consumer))
-            if output.layout is not Layout.SUMMED and one < two:
+            if edge.output != CONTROL and not graph.sums(edge) and one < two:
+                output = graph.operations[edge.producer].outputs[edge.output]
                 size = float(output.size.at(problem.batch))
                 crossing[one + 1] += size
                 crossing[two + 1] -= size
@@ -91,11 +88,8 @@ def _orders(problem: StrategyProblem) -> Iterator[list[int]]:
     devices = list(range(len(problem.cluster)))
     times = problem.graph.times(problem.batch).sum(axis=0)
     fastest = sorted(devices, key=lambda d: (times[problem.kind[d]], d))
-    seen: list[list[int]] = []
-    for order in (devices, fastest, devices[::-1], fastest[::-1]):
-        if order not in seen:
-            seen.append(order)
-            yield order
+    orders = (devices, fastest, devices[::-1], fastest[::-1])
+    yield from map(list, dict.fromkeys(map(tuple, orders)))
 
 
 def _cut(
@@ -126,15 +120,12 @@ def _cut(
         limit = cluster.cluster.memory[d]
         room = np.inf if limit is None or problem.options.memory == "none" else float(limit)
         ends = np.concatenate(([0.0], np.cumsum(line.time[:, d])))
-        for i in range(n + 1):
-            best[j, i], chosen[j, i] = best[j - 1, i], i
-            if not i:
-                continue
-            # The stage is [first, i); what crosses its border is paid by the later stage.
-            first = np.arange(i)
+        best[j], chosen[j] = best[j - 1], np.arange(n + 1)
+        for i in range(1, n + 1):
+            # The stage begins before i; what crosses its border counts in the later stage.
             value = reduce(best[j - 1, :i], ends[i] - ends[:i] + line.crossing[:i] * slow)
             value = np.where(total[i] - total[:i] <= room, value, np.inf)
-            least = int(first[np.argmin(value)])
+            least = int(np.argmin(value))
             if value[least] < best[j, i]:
                 best[j, i], chosen[j, i] = value[least], least
     if not np.isfinite(best[len(order), n]):

@@ -6,9 +6,95 @@ classifier.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from optpart.training.layers import Activation, Network
 
-_Size = int | tuple[int, int]
+
+class Step(NamedTuple):
+    """A step of the stem: a convolution, or a max pooling without filters; windows are squares."""
+
+    name: str
+    slim: str  # in TF-Slim
+    filters: int
+    window: int
+    stride: int = 1
+    padded: bool = False
+
+
+class Branch(NamedTuple):
+    """A chain of convolutions: filters and window of each."""
+
+    name: str
+    chain: tuple[tuple[int, tuple[int, int]], ...]
+    #: Whether two convolutions, 1×3 and 3×1 of 384 filters, follow side by side.
+    forked: bool = False
+
+
+class Module(NamedTuple):
+    """Branches whose outputs are concatenated.
+
+    ``pooled`` are the filters behind an average pooling; with 0, the last branch is a max pooling,
+    and all branches halve the image at their end.
+    """
+
+    name: str
+    slim: str
+    branches: tuple[Branch, ...]
+    pooled: int = 0
+
+
+STEM = (
+    Step("conv1", "Conv2d_1a_3x3", 32, 3, 2),
+    Step("conv2", "Conv2d_2a_3x3", 32, 3),
+    Step("conv3", "Conv2d_2b_3x3", 64, 3, padded=True),
+    Step("pool1", "MaxPool_3a_3x3", 0, 3, 2),
+    Step("conv4", "Conv2d_3b_1x1", 80, 1, padded=True),
+    Step("conv5", "Conv2d_4a_3x3", 192, 3),
+    Step("pool2", "MaxPool_5a_3x3", 0, 3, 2),
+)
+
+_ONE, _THREE, _FIVE, _WIDE, _HIGH = (1, 1), (3, 3), (5, 5), (1, 7), (7, 1)
+_DOUBLE = Branch("3x3", ((64, _ONE), (96, _THREE), (96, _THREE)))
+
+
+def _factorised(name: str, slim: str, n: int) -> Module:
+    double = (n, _ONE), (n, _HIGH), (n, _WIDE), (n, _HIGH), (192, _WIDE)
+    branches = (
+        Branch("1x1", ((192, _ONE),)),
+        Branch("7x7", ((n, _ONE), (n, _WIDE), (192, _HIGH))),
+        Branch("double", double),
+    )
+    return Module(name, slim, branches, 192)
+
+
+_A = (Branch("1x1", ((64, _ONE),)), Branch("5x5", ((48, _ONE), (64, _FIVE))), _DOUBLE)
+_E = (
+    Branch("1x1", ((320, _ONE),)),
+    Branch("3x3", ((384, _ONE),), forked=True),
+    Branch("double", ((448, _ONE), (384, _THREE)), forked=True),
+)
+
+MODULES = (
+    Module("a1", "Mixed_5b", _A, 32),
+    Module("a2", "Mixed_5c", _A, 64),
+    Module("a3", "Mixed_5d", _A, 64),
+    Module("b", "Mixed_6a", (Branch("3x3", ((384, _THREE),)), _DOUBLE._replace(name="double"))),
+    _factorised("c1", "Mixed_6b", 128),
+    _factorised("c2", "Mixed_6c", 160),
+    _factorised("c3", "Mixed_6d", 160),
+    _factorised("c4", "Mixed_6e", 192),
+    Module(
+        "d",
+        "Mixed_7a",
+        (
+            Branch("3x3", ((192, _ONE), (320, _THREE))),
+            Branch("7x7", ((192, _ONE), (192, _WIDE), (192, _HIGH), (192, _THREE))),
+        ),
+    ),
+    Module("e1", "Mixed_7b", _E, 192),
+    Module("e2", "Mixed_7c", _E, 192),
+)
 
 
 def inception_v3() -> Network:
@@ -17,94 +103,41 @@ def inception_v3() -> Network:
         "inception_v3",
         "Inception v3 without auxiliary classifier, images of 3 × 299 × 299, 1,000 classes",
     )
-    x = net.convolution("conv1", Activation(None, (3, 299, 299)), 32, 3, stride=2, padding=0)
-    x = net.convolution("conv2", x, 32, 3, padding=0)
-    x = net.convolution("conv3", x, 64, 3)
-    x = net.pool("pool1", x, 3, stride=2)
-    x = net.convolution("conv4", x, 80, 1)
-    x = net.convolution("conv5", x, 192, 3, padding=0)
-    x = net.pool("pool2", x, 3, stride=2)
-    for i, channels in enumerate((32, 64, 64), start=1):
-        x = _a(net, f"a{i}", x, channels)
-    x = _b(net, "b", x)
-    for i, channels in enumerate((128, 160, 160, 192), start=1):
-        x = _c(net, f"c{i}", x, channels)
-    x = _d(net, "d", x)
-    for i in (1, 2):
-        x = _e(net, f"e{i}", x)
+    x = Activation(None, (3, 299, 299))
+    for name, _, filters, window, stride, padded in STEM:
+        padding = window // 2 if padded else 0
+        if filters:
+            x = net.convolution(name, x, filters, window, stride=stride, padding=padding)
+        else:
+            x = net.pool(name, x, window, stride=stride)
+    for module in MODULES:
+        x = _module(net, module, x)
     net.loss(net.dense("fc", net.mean("mean", x), 1000))
     return net
 
 
-def _chain(
-    net: Network, name: str, x: Activation, *layers: tuple[int, _Size], last: int = 1
-) -> Activation:
-    """Add convolutions one after the other; the last may have a stride, then without padding."""
-    for i, (channels, kernel) in enumerate(layers, start=1):
-        stride = last if i == len(layers) else 1
-        padding = 0 if stride > 1 else None
-        x = net.convolution(f"{name}_{i}", x, channels, kernel, stride=stride, padding=padding)
-    return x
-
-
-def _averaged(net: Network, name: str, x: Activation, channels: int) -> Activation:
-    pool = net.pool(f"{name}/average", x, 3, padding=1, average=True)
-    return net.convolution(f"{name}/projection", pool, channels, 1)
-
-
-def _a(net: Network, name: str, x: Activation, channels: int) -> Activation:
-    branches = [
-        _chain(net, f"{name}/1x1", x, (64, 1)),
-        _chain(net, f"{name}/5x5", x, (48, 1), (64, 5)),
-        _chain(net, f"{name}/3x3", x, (64, 1), (96, 3), (96, 3)),
-        _averaged(net, name, x, channels),
-    ]
-    return net.concatenation(f"{name}/concat", branches)
-
-
-def _b(net: Network, name: str, x: Activation) -> Activation:
-    branches = [
-        _chain(net, f"{name}/3x3", x, (384, 3), last=2),
-        _chain(net, f"{name}/double", x, (64, 1), (96, 3), (96, 3), last=2),
-        net.pool(f"{name}/pool", x, 3, stride=2),
-    ]
-    return net.concatenation(f"{name}/concat", branches)
-
-
-def _c(net: Network, name: str, x: Activation, n: int) -> Activation:
-    wide, high = (1, 7), (7, 1)
-    branches = [
-        _chain(net, f"{name}/1x1", x, (192, 1)),
-        _chain(net, f"{name}/7x7", x, (n, 1), (n, wide), (192, high)),
-        _chain(net, f"{name}/double", x, (n, 1), (n, high), (n, wide), (n, high), (192, wide)),
-        _averaged(net, name, x, 192),
-    ]
-    return net.concatenation(f"{name}/concat", branches)
-
-
-def _d(net: Network, name: str, x: Activation) -> Activation:
-    branches = [
-        _chain(net, f"{name}/3x3", x, (192, 1), (320, 3), last=2),
-        _chain(net, f"{name}/7x7", x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3), last=2),
-        net.pool(f"{name}/pool", x, 3, stride=2),
-    ]
-    return net.concatenation(f"{name}/concat", branches)
-
-
-def _e(net: Network, name: str, x: Activation) -> Activation:
-    three = _chain(net, f"{name}/3x3", x, (384, 1))
-    double = _chain(net, f"{name}/double", x, (448, 1), (384, 3))
-    branches = [
-        _chain(net, f"{name}/1x1", x, (320, 1)),
-        *_halves(net, f"{name}/3x3", three),
-        *_halves(net, f"{name}/double", double),
-        _averaged(net, name, x, 192),
-    ]
-    return net.concatenation(f"{name}/concat", branches)
-
-
-def _halves(net: Network, name: str, x: Activation) -> list[Activation]:
-    return [
-        net.convolution(f"{name}/wide", x, 384, (1, 3)),
-        net.convolution(f"{name}/high", x, 384, (3, 1)),
-    ]
+def _module(net: Network, module: Module, x: Activation) -> Activation:
+    ends: dict[str, Activation] = {}
+    for branch in sorted(module.branches, key=lambda branch: not branch.forked):
+        y = x
+        for i, (filters, window) in enumerate(branch.chain, start=1):
+            halves = i == len(branch.chain) and not module.pooled
+            stride, padding = (2, 0) if halves else (1, None)
+            name = f"{module.name}/{branch.name}_{i}"
+            y = net.convolution(name, y, filters, window, stride=stride, padding=padding)
+        ends[branch.name] = y
+    outputs: list[Activation] = []
+    for branch in module.branches:
+        y = ends[branch.name]
+        if branch.forked:
+            name = f"{module.name}/{branch.name}"
+            outputs.append(net.convolution(f"{name}/wide", y, 384, (1, 3)))
+            outputs.append(net.convolution(f"{name}/high", y, 384, (3, 1)))
+        else:
+            outputs.append(y)
+    if module.pooled:
+        pool = net.pool(f"{module.name}/average", x, 3, padding=1, average=True)
+        outputs.append(net.convolution(f"{module.name}/projection", pool, module.pooled, 1))
+    else:
+        outputs.append(net.pool(f"{module.name}/pool", x, 3, stride=2))
+    return net.concatenation(f"{module.name}/concat", outputs)

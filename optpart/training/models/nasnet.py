@@ -7,8 +7,7 @@ auxiliary classifier.
 
 from __future__ import annotations
 
-from optpart.training.layers import WIDTH, Activation, Network, normalisation
-from optpart.training.lines import Kernel
+from optpart.training.layers import Activation, Layer, Network, normalisation, product
 
 
 def nasnet() -> Network:
@@ -22,18 +21,10 @@ def nasnet_mobile() -> Network:
 
 
 def _nasnet(name: str, variant: str, *, cells: int, channels: int, stem: int, size: int) -> Network:
-    """Build a variant.
+    """Build a variant with so many normal cells in each of the three stages.
 
-    Parameters
-    ----------
-    cells : int
-        Normal cells of each of the three stages.
-    channels : int
-        Of a cell's branches in the first stage; each stage doubles them.
-    stem : int
-        Channels of the first convolution.
-    size : int
-        Height and width of images.
+    ``channels`` are those of a cell's branches in the first stage, which each stage doubles;
+    ``stem`` those of the first convolution; ``size`` is height and width of images.
     """
     net = Network(
         name,
@@ -120,26 +111,18 @@ def _half_separable(
     deep, wide = depth * kernel**2, depth * channels
     inside, out = depth * places, channels * places
     kernels = [
-        Kernel(
-            "DepthwiseConv2dNative", 2 * deep * places, (x.count + inside) * WIDTH, deep * WIDTH
-        ),
-        Kernel("Conv", 2 * wide * places, (inside + out) * WIDTH, wide * WIDTH),
+        product("DepthwiseConv2dNative", deep * places, x.count + inside, deep),
+        product("Conv", wide * places, inside + out, wide),
         normalisation("BatchNormalization", out, 2 * channels),
     ]
-    return net.add(
-        name,
-        [x],
-        (channels, height, width),
-        kernels,
-        multiply_adds=(deep + wide) * places,
-        weights={
-            f"{name}/depthwise": deep,
-            f"{name}/pointwise": wide,
-            f"{name}/normalisation": 2 * channels,
-        },
-        saved=inside + out,
-        needs_output=True,
-    )
+    weights = {
+        f"{name}/depthwise": deep,
+        f"{name}/pointwise": wide,
+        f"{name}/normalisation": 2 * channels,
+    }
+    products = (deep + wide) * places
+    layer = Layer(name, kernels, products, weights, saved=inside + out, needs_output=True)
+    return net.add(layer, [x], (channels, height, width))
 
 
 def _fitted(net: Network, name: str, x: Activation, channels: int) -> Activation:
@@ -152,16 +135,7 @@ def _halved(net: Network, name: str, x: Activation, channels: int) -> Activation
     height, width = ((n + 1) // 2 for n in size)
     weights, out = depth * channels, channels * height * width
     products = weights * height * width
-    kernels = [
-        Kernel("Conv", products, (x.count // 2 + out // 2) * WIDTH, weights // 2 * WIDTH)
-    ] * 2
-    kernels.append(normalisation("BatchNormalization", out, 2 * channels))
-    return net.add(
-        name,
-        [x],
-        (channels, height, width),
-        kernels,
-        multiply_adds=products,
-        weights={f"{name}/weights": weights, f"{name}/normalisation": 2 * channels},
-        saved=out,
-    )
+    half = product("Conv", products // 2, x.count // 2 + out // 2, weights // 2)
+    kernels = [half, half, normalisation("BatchNormalization", out, 2 * channels)]
+    held = {f"{name}/weights": weights, f"{name}/normalisation": 2 * channels}
+    return net.add(Layer(name, kernels, products, held, saved=out), [x], (channels, height, width))

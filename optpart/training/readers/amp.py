@@ -21,11 +21,10 @@ from optpart.devices.spec import Spec
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.nanoseconds import SECOND
 from optpart.problem.rational import rational
-from optpart.training.backward import with_backward
-from optpart.training.forward import ForwardOperation, Tensor, Weights, batched
-from optpart.training.graph import TrainingGraph
+from optpart.training.backward import ForwardOperation, Tensor, Weights, batched
+from optpart.training.graph import Line, TrainingGraph
+from optpart.training.layers import measured
 from optpart.training.lines import scaled
-from optpart.training.readers.measured import forward, proportional
 
 
 @dataclass(frozen=True)
@@ -119,7 +118,7 @@ def read(
     operations = []
     weights = []
     for i, size in enumerate(sizes.activations):
-        times = tuple(proportional(column[i], 1, Fraction(1)) for column in columns)
+        times = tuple(Line(beta=column[i]) for column in columns)
         operations.append(
             ForwardOperation(
                 f"layer {i}",
@@ -134,21 +133,19 @@ def read(
             weights.append(Weights(f"layer {i}/weights", own, (i,)))
     for name, (size, users) in sizes.shared.items():
         weights.append(Weights(name, Fraction(size, tensor_parallel), users))
-    return with_backward(
-        forward(
-            sizes.name,
-            list(paths),
-            operations,
-            weights,
-            figures,
-            slots,
-            f"layer costs by AMP, tensor-parallel degree {tensor_parallel}",
-            (
-                "Times are proportional to samples, one of which was measured.",
-                "The backward pass takes twice as long as the forward pass, as AMP assumes.",
-                "A device is a tensor-parallel group; weights are those of one of its GPUs.",
-            ),
-        )
+    return measured(
+        sizes.name,
+        list(paths),
+        operations,
+        weights,
+        figures,
+        slots,
+        f"layer costs by AMP, tensor-parallel degree {tensor_parallel}",
+        (
+            "Times are proportional to samples, one of which was measured.",
+            "The backward pass takes twice as long as the forward pass, as AMP assumes.",
+            "A device is a tensor-parallel group; weights are those of one of its GPUs.",
+        ),
     )
 
 

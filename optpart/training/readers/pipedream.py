@@ -16,10 +16,9 @@ from optpart.errors import InputError
 from optpart.formats import pipedream
 from optpart.problem.rational import Number, rational, shown
 from optpart.rounding import number
-from optpart.training.backward import with_backward
-from optpart.training.forward import ForwardOperation, Tensor, Weights, batched
-from optpart.training.graph import TrainingGraph
-from optpart.training.readers.measured import forward, proportional
+from optpart.training.backward import ForwardOperation, Tensor, Weights, batched
+from optpart.training.graph import Line, TrainingGraph
+from optpart.training.layers import measured
 
 
 def read(
@@ -69,8 +68,8 @@ def read(
         operations.append(
             ForwardOperation(
                 graph.names[v],
-                tuple(proportional(passed, minibatch, factor) for factor in slow.values()),
-                tuple(proportional(whole - passed, minibatch, factor) for factor in slow.values()),
+                tuple(Line(beta=passed * factor / minibatch) for factor in slow.values()),
+                tuple(Line(beta=(whole - passed) * factor / minibatch) for factor in slow.values()),
                 tuple(reads[i]),
                 (batched(0, graph.tensor_size[v] / minibatch),),
             )
@@ -78,21 +77,19 @@ def read(
         if graph.memory[v]:
             weights.append(Weights(f"{graph.names[v]}/weights", graph.memory[v], (i,)))
     factors = ", ".join(f"{number(value, up=True)} ({kind})" for kind, value in slow.items())
-    return with_backward(
-        forward(
-            one.name,
-            list(slow),
-            operations,
-            weights,
-            figures,
-            slots,
-            f"profile by PipeDream, minibatch {minibatch}",
-            (
-                *both.assumed,
-                f"Times and activations are proportional to samples, {minibatch} of which were "
-                "measured: a single batch does not tell the part that does not grow.",
-                f"Kinds take as long as the profile's GPU times {factors}, which was given, not "
-                "measured.",
-            ),
-        )
+    return measured(
+        one.name,
+        list(slow),
+        operations,
+        weights,
+        figures,
+        slots,
+        f"profile by PipeDream, minibatch {minibatch}",
+        (
+            *both.assumed,
+            f"Times and activations are proportional to samples, {minibatch} of which were "
+            "measured: a single batch does not tell the part that does not grow.",
+            f"Kinds take as long as the profile's GPU times {factors}, which was given, not "
+            "measured.",
+        ),
     )

@@ -16,8 +16,14 @@ from pathlib import Path
 from optpart.errors import InputError
 from optpart.formats import sailor
 from optpart.rounding import percent
-from optpart.training.backward import with_backward
-from optpart.training.forward import Forward, ForwardOperation, Tensor, Weights, batched
+from optpart.training.backward import (
+    Forward,
+    ForwardOperation,
+    Tensor,
+    Weights,
+    batched,
+    with_backward,
+)
 from optpart.training.graph import Line, TrainingGraph
 from optpart.training.profile import fit
 

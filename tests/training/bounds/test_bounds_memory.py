@@ -4,7 +4,7 @@ import pytest
 
 from optpart.testing.choices import tiny_choices
 from optpart.training.bounds.costs import Costs
-from optpart.training.bounds.memory import columns_of, program_excess
+from optpart.training.bounds.program import columns_of, program_excess
 from optpart.training.bounds.rows import Rows
 
 

@@ -16,10 +16,10 @@ from optpart.testing.training import (
 )
 from optpart.training.bounds.shares import average_path, least_average, load
 from optpart.training.cluster import TrainingCluster
+from optpart.training.compiled import by_rank
 from optpart.training.compiler import Options, compile_strategy
 from optpart.training.graph import Edge, Layout, Line, Operation, Output, Role, TrainingGraph
 from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
 from optpart.training.strategy import Decision, Strategy
 
 

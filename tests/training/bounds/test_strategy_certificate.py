@@ -19,6 +19,7 @@ from optpart.training.bounds.program import strategy_bound
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Options
 from optpart.training.graph import Line
+from optpart.training.problem import StrategyProblem
 from optpart.training.strategy import Decision
 
 
@@ -63,7 +64,7 @@ def tight():
         Decision((2, 1), 1),
     )
     groups = tuple(tuple(sorted(group)) for group in graph.tied)
-    choices = Choices(graph, cluster, 12, groups, (actions,) * 2)
+    choices = Choices(StrategyProblem(graph, cluster, 12, groups), (actions,) * 2)
     return choices, certificate(choices, strategy_bound(choices))
 
 
@@ -76,7 +77,7 @@ def test_every_bound_is_accepted_and_no_more(seed, tmp_path):
     write_certificate(choices, bound, tmp_path)
     assert "no strategy takes less than" in check.check(str(tmp_path))
     document = certificate(choices, bound)
-    tick = choices.options.tick or Fraction(1, 1000)
+    tick = choices.problem.options.tick or Fraction(1, 1000)
     document["bound"] = str(bound.value + tick)
     assert "prove" in rejected(document, tmp_path)
 

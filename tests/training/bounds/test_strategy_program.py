@@ -18,13 +18,13 @@ from optpart.training.bounds.rows import NCCL, Row, Rows
 from optpart.training.bounds.shares import average_path, load
 from optpart.training.cluster import TrainingCluster
 from optpart.training.cluster_file import figures, read, training_cluster
+from optpart.training.compiled import by_rank
 from optpart.training.compiler import Kind, Options
 from optpart.training.evaluator import Evaluator
 from optpart.training.graph import Line
 from optpart.training.groups import contiguous_groups
 from optpart.training.models import network
 from optpart.training.problem import StrategyProblem
-from optpart.training.ranking import by_rank
 from optpart.training.strategy import Decision
 
 
@@ -87,7 +87,7 @@ def test_loads_are_those_of_the_compiled_strategy(seed):
             counted = rows.coefficients(Row("load", resource)) @ x
             true = found.get(resource, 0) * rows.costs.scale
             assert counted <= true
-            if alone and choices.options.tick is not None:
+            if alone and choices.problem.options.tick is not None:
                 assert counted == true
 
 
@@ -113,7 +113,7 @@ def small(devices=2, memory=None, chosen=None, layers=2, batch=8):
     single = tuple(Decision.on(d, devices) for d in range(devices))
     even = Decision((1,) * devices, "allreduce")
     chosen = (*single, even) if chosen is None else chosen
-    return Choices(graph, cluster, batch, groups, (chosen,) * len(groups))
+    return Choices(StrategyProblem(graph, cluster, batch, groups), (chosen,) * len(groups))
 
 
 def test_equal_devices_with_free_links_divide_the_time():
@@ -197,7 +197,9 @@ def test_more_actions_never_increase_the_bound():
 def test_options_that_the_rows_do_not_describe_are_refused(options):
     choices = small()
     with pytest.raises(InputError, match=next(iter(options))):
-        replace(choices, options=Options(memory="none", **options))
+        Choices(
+            replace(choices.problem, options=Options(memory="none", **options)), choices.actions
+        )
 
 
 def test_repeated_or_missing_actions_are_refused():
@@ -210,9 +212,9 @@ def test_repeated_or_missing_actions_are_refused():
 
 def test_a_gradient_stays_in_its_group():
     choices = small(layers=1)
-    parts = replace(choices.graph, parameters=())
+    parts = replace(choices.problem.graph, parameters=())
     with pytest.raises(InputError, match="another group"):
-        Choices(parts, choices.cluster, 8, ((0,), (1,), (2,)), choices.actions * 3)
+        StrategyProblem(parts, choices.problem.cluster, 8, ((0,), (1,), (2,)))
 
 
 @pytest.mark.parametrize("name", ["vgg19", "transformer"])
@@ -223,7 +225,7 @@ def test_no_random_strategy_of_a_model_is_faster(name):
     cluster = training_cluster(named)
     problem = StrategyProblem(graph, cluster, 96, contiguous_groups(graph, 96, 8))
     lists = [[action.decision for action in row] for row in actions(problem)]
-    bound = strategy_bound(Choices.of(problem, lists))
+    bound = strategy_bound(Choices(problem, lists))
     assert bound.value > max(load(problem), average_path(problem))
     evaluator = Evaluator(problem)
     for _ in range(200):

@@ -19,7 +19,7 @@ from optpart.training.graph import Line
 from optpart.training.groups import contiguous_groups
 from optpart.training.makers import MAKERS
 from optpart.training.makers.base import Budget, judge
-from optpart.training.makers.starts import spread
+from optpart.training.makers.baselines import spread
 from optpart.training.order import ordered
 from optpart.training.problem import StrategyProblem
 

@@ -1,4 +1,4 @@
-"""Splitting a graph at its waist, against brute force."""
+"""Splitting a graph at a cut vertex, against brute force."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
 from optpart.bounds.best import LowerBound
 from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
+from optpart.ordering.cut_vertex import middle_cut_vertex, split
 from optpart.ordering.models import base_model
 from optpart.ordering.replica import platform, worker_partition
-from optpart.ordering.waist import split, waist
 from optpart.solution.result import Status
 from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
@@ -40,7 +40,7 @@ def built(edges: list[tuple[int, int]], times: list[int], devices: list[int]) ->
 
 
 @given(st.integers(0, 2**32))
-def test_a_waist_is_comparable_with_all_others(seed: int) -> None:
+def test_a_cut_vertex_is_comparable_with_all_others(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     edges = random_graph(rng, n, float(rng.uniform(0.1, 0.9)))
@@ -52,7 +52,7 @@ def test_a_waist_is_comparable_with_all_others(seed: int) -> None:
         for before, after in [(nx.ancestors(graph, v), nx.descendants(graph, v))]
         if len(before) + len(after) == n - 1 and before and after
     }
-    found = waist(built(edges, [1] * n, [0] * n))
+    found = middle_cut_vertex(built(edges, [1] * n, [0] * n))
     assert (found is None) == (not parted)
     if found is not None:
         assert parted[found] == max(parted.values())
@@ -67,7 +67,7 @@ def test_the_parts_make_the_optimum_of_the_whole(seed: int) -> None:
     edges = [*early, *late, *((u, 3) for u in range(3)), *((3, v) for v in range(4, 7))]
     times = rng.integers(0, 6, 7).tolist()
     instance = built(edges, times, rng.integers(0, 2, 7).tolist())
-    v = waist(instance)
+    v = middle_cut_vertex(instance)
     assert v is not None
     found = split(instance, v, SOLVE)
     best = optimum(instance)
@@ -92,7 +92,7 @@ def test_with_delays_it_is_a_bound() -> None:
 
 def test_the_training_step_of_alexnet_is_proven_by_its_halves() -> None:
     instance = worker_partition(base_model("alexnet"), training=True, on=platform(182))
-    v = waist(instance)
+    v = middle_cut_vertex(instance)
     assert v is not None
     assert instance.graph.names[v] in ("worker_0/loss", "worker_0/gradients/loss")
     result = best_order([order(instance, "tao", 1)], Budget(40, 1))

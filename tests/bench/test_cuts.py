@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from optpart.errors import InputError
-from optpart.training.cuts import (
+from bench.reality.cuts import (
     Cuts,
     Layout,
     best_cuts,
@@ -17,6 +16,7 @@ from optpart.training.cuts import (
     least,
     simple_bound,
 )
+from optpart.errors import InputError
 
 UNBOUNDED = 10**9
 
