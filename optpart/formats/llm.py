@@ -45,6 +45,7 @@ import numpy as np
 
 from optpart.choices import choice
 from optpart.errors import InputError
+from optpart.formats.json import is_whole
 from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, attention, contraction
 from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
@@ -256,11 +257,6 @@ class Step:
         ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
-
-
-def is_whole(value: object, least: int, most: int) -> bool:
-    """Return whether it is a whole number from ``least`` to ``most``."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def type_named(name: str, place: str) -> str:

@@ -31,7 +31,6 @@ import io
 import operator
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -42,6 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
+from optpart.formats.architectures import opened
 from optpart.formats.dataflow import MOST, Vertex, check_sizes, check_symbols, workload
 from optpart.formats.json import Entry, is_whole, parse_json, sequence
 from optpart.formats.operator_cost import Operation, Tensor
@@ -123,9 +123,9 @@ class _Bounded(io.FileIO):
 
 def _document(path: str | Path, model: str | None) -> tuple[str, str]:
     """Return the name and the content of the document in an archive."""
+    with opened(Path(path)):  # whatever keeps it from being read
+        pass
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError("", "is no file", "name a file")
         with _Bounded(path) as stream, zipfile.ZipFile(stream) as archive:
             found = _member(archive, model)
             limit = _MOST_STORED if found.compress_type == zipfile.ZIP_STORED else _MOST_COMPRESSED
@@ -134,23 +134,17 @@ def _document(path: str | Path, model: str | None) -> tuple[str, str]:
             if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise InputError(found.filename, "is compressed in an unknown way", _WHOLE)
             with archive.open(found) as document:
-                parts, length = [], 0
                 # The archive may state any length, and be a small one of a huge document.
-                while part := document.read(2**20):
-                    length += len(part)
-                    if length > limit:
-                        problem = f"is longer than {limit} bytes"
-                        raise InputError(found.filename, problem, "give a smaller model")
-                    parts.append(part)
-            return found.filename, b"".join(parts).decode()
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror or error})"
-        raise InputError("", problem, "name a readable file") from None
+                content = document.read(limit + 1)
+            if len(content) > limit:
+                problem = f"is longer than {limit} bytes"
+                raise InputError(found.filename, problem, "give a smaller model")
+            return found.filename, content.decode()
     except UnicodeDecodeError:
         raise InputError("", "holds a document that is not UTF-8", _WHOLE) from None
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError,
-        OverflowError, NotImplementedError,
+        OverflowError, NotImplementedError, OSError,
     ) as error:  # fmt: skip
         raise InputError("", f"is no zip archive, or damaged ({error})", _WHOLE) from None
 
