@@ -72,12 +72,12 @@ def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
         calls.setdefault(correlation, []).append((thread, start))
     devices: set[int] = set()
     unlinked = 0
-    columns = ("start", "end", "deviceId", "correlationId")
+    of_work = ("start", "end", "deviceId", "correlationId")
     for table in _WORK:
         if table != _WORK[0] and not _columns(database, table):
             continue
         for start, end, device, correlation, process in _rows(
-            database, table, columns, ("globalPid",)
+            database, table, of_work, ("globalPid",)
         ):
             if end < start:
                 raise InputError(table, f"ends at {end}, before {start}", "export it again")

@@ -208,7 +208,7 @@ def _layers(settings: Settings) -> tuple[Layer, ...]:
         if not isinstance(kinds, list) or len(kinds) != blocks:
             raise InputError("layer_types", shown(kinds), f"give a list of {blocks}")
         windows = [size if kind == "sliding_attention" else None for kind in kinds]
-    elif is_whole(from_block, 0, 10**9):
+    elif isinstance(from_block, int) and is_whole(from_block, 0, 10**9):
         windows = [size if size and number >= from_block else None for number in range(blocks)]
     else:
         windows = [own.window(size, number) for number in range(blocks)]
