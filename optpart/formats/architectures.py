@@ -192,7 +192,8 @@ _INNER = r"(?:(?:model|transformer|decoder|gpt_neox|language_model)\.)*"
 TRANSFORMERS = Naming(
     block=re.compile(rf"(?:.*\.)?(?:{BLOCKS})\.(\d{{1,6}})\.(.+)"),
     inside=(
-        ("self_attn_layer_norm", ATTENTION), ("self_attn", ATTENTION), ("self_attention", ATTENTION),
+        ("self_attn_layer_norm", ATTENTION), ("self_attn", ATTENTION),
+        ("self_attention", ATTENTION),
         ("attn", ATTENTION), ("attention", ATTENTION), ("input_layernorm", ATTENTION),
         ("ln_1.", ATTENTION), ("ln_attn", ATTENTION),
         ("mlp", MLP), ("block_sparse_moe", MLP), ("feed_forward", MLP), ("fc1.", MLP),
