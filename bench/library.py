@@ -28,7 +28,6 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias, get_args
 
-from optpart.bounds.best import best_bound
 from optpart.certificates.certify import certify as write_certificate
 from optpart.costs.drawn import drawn
 from optpart.costs.roofline import roofline
@@ -43,6 +42,7 @@ from optpart.generate import thesis
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.small import Tightness, small
 from optpart.generate.workflow import Shape, workflow
+from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational

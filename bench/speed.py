@@ -28,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.output import machine
-from optpart.bounds.best import all_bounds
 from optpart.errors import InputError
 from optpart.files import ANY, write_text
 from optpart.formats import native
@@ -37,6 +36,7 @@ from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
 from optpart.generate.small import small
 from optpart.kernels.tasks import tasks
+from optpart.lower_bounds.best import all_bounds
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.instance import Instance

@@ -103,6 +103,7 @@ _HOME = {
     "Work": "problem.workload",
     "Workload": "problem.workload",
     "attainable": "ordering.efficiency",
+    "bounds": "api",
     "certify": "api",
     "certify_bound": "api",
     "check": "api",
@@ -115,6 +116,7 @@ _HOME = {
     "divide": "api",
     "draw": "api",
     "draw_strategy": "training_api",
+    "export": "api",
     "export_strategy": "training_api",
     "live": "report.progress",
     "load": "api",
@@ -143,17 +145,12 @@ _HOME = {
 
 shown_by(lambda: import_module("optpart.report.faces"))
 
-# Packages that can be called; see there.
-_CALLABLE = ("bounds", "export")
-
-__all__ = [*_HOME, *_CALLABLE, "__version__"]
+__all__ = [*_HOME, "__version__"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"optpart.{_HOME[name]}"), name)
-    if name in _CALLABLE:
-        return import_module(f"optpart.{name}")
     # Name and module let Python suggest a close name.
     message = f"module 'optpart' has no attribute {name!r}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])

@@ -24,12 +24,12 @@ from optpart.errors import ArgumentError, CertificateError, ContradictionError, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from optpart.bounds.best import LowerBound
     from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.costs.costed import Costed
     from optpart.devices.named import NamedCluster
-    from optpart.export.llm import Text
-    from optpart.export.trace import Scheduled
+    from optpart.exporters.llm import Text
+    from optpart.exporters.trace import Scheduled
+    from optpart.lower_bounds.best import LowerBound
     from optpart.methods.solve import Fix, Start
     from optpart.ordering.compare import Orders
     from optpart.pipeline.plan import PipelinePlan
@@ -404,8 +404,8 @@ def bounds(
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
         only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
-    from optpart.bounds.best import LowerBound, all_bounds
     from optpart.kernels.all import expect
+    from optpart.lower_bounds.best import LowerBound, all_bounds
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solver_bound import solver_rows
@@ -1147,7 +1147,7 @@ def export(
     what : Result, Instance, str or Path
         A result or its file; for ``"lp"`` and ``"mps"``, an instance, its file or its name.
     to : str
-        One of :data:`optpart.export.registry.TARGETS`.
+        One of :data:`optpart.exporters.registry.TARGETS`.
     output : path, optional
         Where to write, for ``"onnx"`` a folder; targets that are a text need none.
     model : path, optional
@@ -1175,15 +1175,15 @@ def export(
         If the target cannot express the plan, an option means nothing to it or is missing, or
         something cannot be read or written.
     """
-    from optpart.export.plan import plan_of, read_plan
-    from optpart.export.registry import InstanceTarget, Options, ScheduleTarget, target
-    from optpart.export.registry import export as hand_out
+    from optpart.exporters.plan import plan_of, read_plan
+    from optpart.exporters.registry import Options, target
+    from optpart.exporters.registry import export as hand_out
     from optpart.problem.instance import Instance
 
     row = target(to)
     place = None if output is None else Path(output)
     options = Options(model, names or {}, shapes or {}, architecture, unit)
-    if isinstance(row, InstanceTarget):
+    if row.of == "instance":
         if instance is not None:
             remedy = "give the instance in place of the result"
             raise InputError("instance", f"means nothing to the target {to!r}", remedy)
@@ -1192,7 +1192,7 @@ def export(
         return hand_out(_instance(what), row, options, place)
     if isinstance(what, Instance):
         raise InputError("what", "is an instance", f"give a result for the target {to!r}")
-    if isinstance(row, ScheduleTarget):
+    if row.of == "schedule":
         return hand_out(_scheduled(what, instance), row, options, place)
     if isinstance(what, str | Path):
         found = read_plan(what, None if instance is None else _instance(instance))
@@ -1205,7 +1205,7 @@ def export(
 
 def _scheduled(what: Result | str | Path, instance: Instance | str | Path | None) -> Scheduled:
     """Return a valid schedule with its instance."""
-    from optpart.export.trace import Scheduled
+    from optpart.exporters.trace import Scheduled
 
     if isinstance(what, str | Path):
         found, schedule, document = _checked(what, instance)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from optpart.errors import InputError
 
 if TYPE_CHECKING:
-    from optpart.export.llm import Text
+    from optpart.exporters.llm import Text
     from optpart.problem.rational import Number
     from optpart.training.cluster import TrainingCluster
     from optpart.training.comparison import Bounded, Comparison
@@ -271,7 +271,7 @@ def export_strategy(
     Parameters
     ----------
     to : str
-        One of :data:`optpart.export.strategy.TARGETS`.
+        One of :data:`optpart.exporters.strategy.TARGETS`.
     output : path, optional
         Where to write the text.
 
@@ -285,7 +285,7 @@ def export_strategy(
     InputError
         If the strategy is not valid, or the target cannot express it.
     """
-    from optpart.export.strategy import export, target
+    from optpart.exporters.strategy import export, target
     from optpart.files import check_target, write_text
 
     kind = target(to).kind

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
@@ -19,7 +17,6 @@ from commandline import Run
 
 import optpart as op
 from optpart import api
-from optpart.bounds.best import BOUNDS
 
 #: Small enough for a second opinion by enumeration.
 SMALL = "graham-1969-4"
@@ -41,22 +38,9 @@ def test_python_can_suggest_a_name_close_to_an_unknown_one() -> None:
     assert (caught.value.name, caught.value.obj) == ("slove", op)
 
 
-@pytest.mark.parametrize("name", ["bounds", "export"])
-def test_some_names_are_packages_that_can_be_called(name: str) -> None:
-    package = getattr(op, name)
-    assert isinstance(package, ModuleType)
-    assert callable(package)
-
-
-def test_importing_a_module_of_such_a_package_takes_nothing_away() -> None:
-    code = (
-        "import optpart as op, optpart.bounds.best; from optpart.certificates import check;"
-        f"print(len(op.bounds({SMALL!r})), callable(op.certify))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{len(BOUNDS) + 3} True\n"  # and those that need solvers or series
+def test_no_name_is_that_of_a_package_which_would_take_its_place() -> None:
+    modules = {module.name for module in iter_modules(op.__path__)}
+    assert not modules & {*op.__all__}
 
 
 class TestLoad:

@@ -31,11 +31,11 @@ import optpart as op
 import optpart.formats
 from optpart.devices.spec import Coefficients, FittedSpec
 from optpart.errors import InputError
-from optpart.export import registry, strategy
-from optpart.export.chain import chain_of
-from optpart.export.plan import Plan
-from optpart.export.registry import InstanceTarget, Options, ScheduleTarget, export
-from optpart.export.trace import Scheduled
+from optpart.exporters import registry, strategy
+from optpart.exporters.chain import chain_of
+from optpart.exporters.plan import Plan
+from optpart.exporters.registry import Options, export
+from optpart.exporters.trace import Scheduled
 from optpart.formats import (
     calibration_toml,
     cluster_toml,
@@ -196,7 +196,7 @@ def _result(instance: op.Instance, method: str) -> op.Result:
 def test_traces(vertices: list[str], devices: list[str], name: str) -> None:
     instance = _instance(vertices, devices, name)
     target = registry.TARGETS["trace"]
-    assert isinstance(target, ScheduleTarget)
+    assert target.of == "schedule"
     result = _result(instance, name)
     assert result.schedule is not None
     found = export(Scheduled(instance, result.schedule, name), target, Options(), None)
@@ -230,7 +230,7 @@ def test_programs(tmp_path: Path, ends: list[str]) -> None:
     instance = _instance(ends, [ends[1], ends[0]], "".join(NAMES))
     for form in ("lp", "mps"):
         target = registry.TARGETS[form]
-        assert isinstance(target, InstanceTarget)
+        assert target.of == "instance"
         text = export(instance, target, Options(), tmp_path / f"x.{form}").text
         assert text.isascii()
         assert not UNSEEN.search(text)

@@ -16,9 +16,9 @@ from commandline import Run
 from hostile import meant
 
 from optpart import InputError, files
-from optpart.bounds import best
-from optpart.bounds.best import BOUNDS
 from optpart.formats import native
+from optpart.lower_bounds import best
+from optpart.lower_bounds.best import BOUNDS
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint
 from optpart.study.store import Store

@@ -26,10 +26,10 @@ import ortools
 from bench.exact.plain import plain
 from bench.exact.sets import SETS, Case
 from bench.store import RESULTS, Store, Values
-from optpart.bounds.best import best_bound
 from optpart.errors import OptpartError
 from optpart.files import ANY, write_text
 from optpart.kernels import all as kernels
+from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget, Result, Status, with_bound

@@ -39,12 +39,12 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from optpart import Budget, Instance
-from optpart.bounds.best import all_bounds
-from optpart.bounds.crossings import crossings_bound, program_size
 from optpart.exact import milp, process, solve
 from optpart.exact.milp import program_rows
 from optpart.exact.solve import model_terms
 from optpart.kernels import all as kernels
+from optpart.lower_bounds.best import all_bounds
+from optpart.lower_bounds.crossings import crossings_bound, program_size
 from optpart.methods import cpsat, registry
 from optpart.methods.solve import ask
 from optpart.problem import footprint

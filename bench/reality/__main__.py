@@ -40,8 +40,8 @@ from bench.store import RESULTS, Row, Store, Values
 from optpart.api import solve
 from optpart.costs.from_file import from_file
 from optpart.devices.named import NamedCluster
-from optpart.export.onnx_parts import write as write_parts
-from optpart.export.plan import plan_of
+from optpart.exporters.onnx_parts import write as write_parts
+from optpart.exporters.plan import plan_of
 from optpart.files import ANY, write_text
 from optpart.formats.onnx import read
 from optpart.problem.cluster import Cluster, Device

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from optpart.training.cuts import Cuts, Layout
 
 from bench.reality.layouts import Case, Choice, Floats, Plan, of_seconds, ring_allreduce
-from optpart.training.cuts import Cuts, Layout
 
 #: Nodes of the cluster, four GPUs each: profile, and bit/s to other nodes and inside.
 NODES = (("P3", 10e9, 170e9),) * 3 + (("G4", 50e9, 50e9),)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-
 from optpart.training.cuts import Cuts, Layout, Times, best_cuts, distinct, iteration_time
 
 NANOSECONDS = 10**9

@@ -90,12 +90,12 @@ def medians(events: Iterable[Mapping[str, Any]], skipped: int) -> dict[str, floa
 class Parts:
     """The parts of a cut model, each with the threads of its device.
 
-    :class:`optpart.export.onnx_runner.Parts` runs all parts with the same options.
+    :class:`optpart.exporters.onnx_runner.Parts` runs all parts with the same options.
 
     Parameters
     ----------
     folder : Path
-        As :mod:`optpart.export.onnx_parts` writes it.
+        As :mod:`optpart.exporters.onnx_parts` writes it.
     threads : mapping from str to int
         By device.
     """

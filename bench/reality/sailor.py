@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from optpart.training.cuts import Cuts, Layout, Times
 
 from bench.reality.layouts import (
     NANOSECONDS,
@@ -27,7 +28,6 @@ from bench.reality.layouts import (
     ring_allreduce,
 )  # fmt: skip
 from optpart.formats.sailor import bandwidths, layers, read
-from optpart.training.cuts import Cuts, Layout, Times
 
 _MODEL = "OPT-350"
 _LAYERS = 26

@@ -13,10 +13,10 @@ import numpy as np
 
 from bench.reproduce.cases import CASES, NETWORKS, Case
 from bench.store import Store, Values
-from optpart.bounds.best import best_bound
 from optpart.kernels import all as kernels
 from optpart.kernels.compiled import arrays
 from optpart.kernels.tasks import tasks
+from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.metrics import traffic

@@ -15,10 +15,10 @@ from typing import get_args
 from bench.agreement import SIZES, Case, Outcome
 from bench.soak.runs import FailedError
 from bench.soak.schedules import MODELS, Judged
-from optpart.bounds.best import BOUNDS
 from optpart.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.formats import native
+from optpart.lower_bounds.best import BOUNDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal

@@ -1,6 +1,6 @@
 """Records of tier ``probing``: destructive bounds, step by step.
 
-:mod:`optpart.bounds.destructive` refutes a length by raising heads and tails and by excluding
+:mod:`optpart.lower_bounds.destructive` refutes a length by raising heads and tails and by excluding
 devices on trial. What it does is written down, and then read backwards: only what the contradiction
 at the end needs is kept, and only as much of every head and tail. A step that is kept is explained
 by earlier heads, tails and exclusions, which thereby become needed in turn.
@@ -17,11 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.bounds.destructive import Refutation
-from optpart.bounds.energy import overload
-from optpart.bounds.one_machine import Sharpening, must_run_on
-from optpart.bounds.windows import NEVER
-from optpart.bounds.windows import Windows as Known
 from optpart.certificates.arithmetic import Record
 from optpart.certificates.check import (
     MAX_CERTIFICATE,
@@ -32,6 +27,11 @@ from optpart.certificates.check import (
 )
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.destructive import Refutation
+from optpart.lower_bounds.energy import overload
+from optpart.lower_bounds.one_machine import Sharpening, must_run_on
+from optpart.lower_bounds.windows import NEVER
+from optpart.lower_bounds.windows import Windows as Known
 from optpart.problem.instance import Instance
 
 #: Bytes for everything else in a certificate.

@@ -15,7 +15,7 @@ from optpart.errors import InputError
 from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
-    from optpart.bounds.best import LowerBound
+    from optpart.lower_bounds.best import LowerBound
     from optpart.report.console import PlainConsole
 
 
@@ -45,9 +45,9 @@ def bound(
     """Prove lower bounds of the makespan."""
     from functools import partial
 
-    from optpart.bounds.best import each_bound, largest
     from optpart.formats.json import pretty
     from optpart.kernels.all import expect
+    from optpart.lower_bounds.best import each_bound, largest
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solver_bound import solver_rows

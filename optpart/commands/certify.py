@@ -141,10 +141,10 @@ def _certify_bound(
 ) -> None:
     """Certify the greatest lower bound for which a proof is found."""
     from optpart.api import bounds
-    from optpart.bounds.best import largest
     from optpart.certificates.certify import UncertifiedError, certify_bound
     from optpart.formats.json import pretty
     from optpart.formats.result import read_found
+    from optpart.lower_bounds.best import largest
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.report.text import infeasible
     from optpart.rounding import number, percent

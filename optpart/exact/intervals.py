@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from optpart import clock
-from optpart.bounds.one_machine import sharpened
-from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.one_machine import sharpened
+from optpart.lower_bounds.windows import NEVER, Windows, windows
 from optpart.problem.instance import Instance
 
 #: Vertices of an interval at most, and devices that are not merged, one pass after the other; every

@@ -11,8 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.bounds.load import load_ticks
-from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.messages import Incumbent
@@ -22,6 +20,8 @@ from optpart.exact.symmetry import canonical, interchangeable_devices
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon, horizon_without_queues
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.load import load_ticks
+from optpart.lower_bounds.windows import Windows, no_windows, windows
 from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance

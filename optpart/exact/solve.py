@@ -11,10 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.bounds.best import BOUNDS, Bound
-from optpart.bounds.load import load_ticks
-from optpart.bounds.one_machine import sharpened
-from optpart.bounds.windows import Windows, no_windows, windows
 from optpart.clock import limited
 from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.conflict import conflict, memory_conflict
@@ -34,6 +30,10 @@ from optpart.exact.task import Asked, Known, Task
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.best import BOUNDS, Bound
+from optpart.lower_bounds.load import load_ticks
+from optpart.lower_bounds.one_machine import sharpened
+from optpart.lower_bounds.windows import Windows, no_windows, windows
 from optpart.problem import footprint
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance

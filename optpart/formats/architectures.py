@@ -57,7 +57,7 @@ class Architecture:
         return None if not size or (period and number % period == period - 1) else size
 
 
-_ROWS = (
+ROWS = (
     Architecture(
         ("llama",),
         modules=Modules(
@@ -93,7 +93,7 @@ _ROWS = (
 )
 
 #: By each of their names.
-ARCHITECTURES = {name: row for row in _ROWS for name in row.names}
+ARCHITECTURES = {name: row for row in ROWS for name in row.names}
 
 #: Names of modules outside of blocks, and of the lists of blocks.
 MODULES = {
@@ -102,7 +102,7 @@ MODULES = {
     NORM: "norm|ln_f|final_layer_?norm",
     HEAD: "lm_head|embed_out",
 }
-BLOCKS = "layers|h|blocks"
+BLOCKS = "layers?|h|blocks?|blk"
 
 
 def architecture(name: object) -> Architecture:

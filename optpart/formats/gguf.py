@@ -67,7 +67,8 @@ _PART = re.compile(r"(.+-)(\d{5})(-of-)(\d{5})(\.gguf)", re.IGNORECASE)
 #: Keys of the entries of an architecture.
 _KEYS = {
     "number of blocks": "block_count", "hidden size": "embedding_length",
-    "number of heads": "attention.head_count", "number of key-value heads": "attention.head_count_kv",
+    "number of heads": "attention.head_count",
+    "number of key-value heads": "attention.head_count_kv",
     "width of a key": "attention.key_length", "width of a value": "attention.value_length",
     "window": "attention.sliding_window", "number of experts": "expert_count",
     "number of experts used": "expert_used_count", "number of positions": "context_length",

@@ -508,7 +508,8 @@ class _Chain:
         if count:
             yield (
                 f"{count} of {len(model.layers)} blocks attend to a window of "
-                f"{' or '.join(f'{window:,}' for window in windows)} positions, and hold these only."
+                f"{' or '.join(f'{window:,}' for window in windows)} positions, "
+                "and hold these only."
             )
         if model.tied and step.tied != "share":
             yield "The head uses the matrix of the embedding; each of the two holds a copy."

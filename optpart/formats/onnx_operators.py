@@ -248,8 +248,8 @@ OPERATORS = Operators(
         **rows(
             "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr "
             "BitwiseXor Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater "
-            "GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less LessOrEqual Log Mish Mod "
-            "Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh "
+            "GreaterOrEqual HardSigmoid HardSwish IsInf IsNaN LeakyRelu Less LessOrEqual Log Mish "
+            "Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh "
             "Softplus Softsign Sqrt Sub Swish Tan Tanh ThresholdedRelu Where Xor Bernoulli "
             "RandomNormal RandomNormalLike RandomUniform RandomUniformLike "
             "com.microsoft.Gelu com.microsoft.FastGelu com.microsoft.QuickGelu",
@@ -261,9 +261,9 @@ OPERATORS = Operators(
         **rows("RotaryEmbedding com.microsoft.RotaryEmbedding", per_input(3)),
         **rows("Resize Upsample", _resize),
         **rows(
-            "BitCast Cast CastLike CenterCropPad Compress Concat ConstantOfShape DepthToSpace Expand "
-            "EyeLike MaxUnpool NonZero OneHot Pad Range ReverseSequence Scatter ScatterElements "
-            "ScatterND Shape Size SpaceToDepth Split TensorScatter Tile Transpose Trilu",
+            "BitCast Cast CastLike CenterCropPad Compress Concat ConstantOfShape DepthToSpace "
+            "Expand EyeLike MaxUnpool NonZero OneHot Pad Range ReverseSequence Scatter "
+            "ScatterElements ScatterND Shape Size SpaceToDepth Split TensorScatter Tile Transpose Trilu",
             moves,
         ),
         **rows("Gather GatherElements GatherND Slice", _picks),

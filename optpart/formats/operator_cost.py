@@ -198,7 +198,6 @@ def elementwise(per_element: int) -> CostFunction:
 
 def per_input(per_element: int) -> CostFunction:
     """Cost a fixed number of operations per element of the first input, as reductions do."""
-
     return lambda op: Cost(per_element * op.input(0).elements)
 
 

@@ -16,10 +16,10 @@ document is read. It is an ``ExportedProgram`` of PyTorch's schema
        "tensor_values": {"x": {"dtype": 7, "sizes": [{"as_int": 8},
                                 {"as_expr": {"expr_str": "2*s0"}}], …}, …}, …}}}
 
-A vertex (:mod:`~optpart.formats.dataflow`) is a node that hands on tensors and depends on the inputs
-of the model; parameters and buffers are constant. An operation in place computes a new tensor, which
-later operations read. Sizes are in bytes; :mod:`~optpart.formats.pytorch_operators` says what counts
-as work.
+A vertex (:mod:`~optpart.formats.dataflow`) is a node that hands on tensors and depends on the
+inputs of the model; parameters and buffers are constant. An operation in place computes a new
+tensor, which later operations read. Sizes are in bytes;
+:mod:`~optpart.formats.pytorch_operators` says what counts as work.
 
 The tests build their files by hand after the schema; none of them was written by PyTorch.
 """

@@ -76,10 +76,10 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.series.kernel",
     ),
     (
-        "optpart.bounds.cases",
-        "optpart.bounds.jackson",
-        "optpart.bounds.one_machine",
-        "optpart.bounds.windows",
+        "optpart.lower_bounds.cases",
+        "optpart.lower_bounds.jackson",
+        "optpart.lower_bounds.one_machine",
+        "optpart.lower_bounds.windows",
     ),
     ("optpart.pipeline.kernel",),
 )

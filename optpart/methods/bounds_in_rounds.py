@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from optpart import clock
-from optpart.bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
 from optpart.errors import FaultsOf, InputError
 from optpart.files import Kind, of_format, read_text, write_text
 from optpart.formats.json import keys, parse_json, sequence, text, version
+from optpart.lower_bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
 from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
@@ -192,7 +192,7 @@ def bounds_in_rounds(
     without: Container[str] = (),
     begins: Callable[[str], None] | None = None,
 ) -> Iterator[LowerBound]:
-    """Compute bounds like :func:`~optpart.bounds.best.each_bound`, and go on while there is time.
+    """Compute bounds as :func:`~optpart.lower_bounds.best.each_bound` does, while there is time.
 
     Yields the best value of each bound as soon as it is kept. After the first round, the bound
     that has had the least time gets twice as much, again and again, unless it ended by itself

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from optpart.bounds.crossings import program_size
 from optpart.errors import MemoryLimitError
+from optpart.lower_bounds.crossings import program_size
 from optpart.problem import footprint
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal

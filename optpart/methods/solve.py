@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from optpart import clock
-from optpart.bounds.best import BRIEF, SECONDS, best_bound
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.exact.given_order import given_by
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.all import expect
 from optpart.limits import MOST_WORKERS, available_processors
+from optpart.lower_bounds.best import BRIEF, SECONDS, best_bound
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.methods.pareto import pareto

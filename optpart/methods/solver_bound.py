@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from optpart.bounds.best import Bound
+from optpart.lower_bounds.best import Bound
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.search.bounding import intervals
@@ -42,7 +42,7 @@ def solver_bound(
 
 
 def solver_rows(workers: int = 2, seed: int = 0, memory: int | None = None) -> tuple[Bound, ...]:
-    """Return the bounds that need a solver as rows for :func:`~optpart.bounds.best.each_bound`."""
+    """Return the bounds that need a solver, for :func:`~optpart.lower_bounds.best.each_bound`."""
 
     def whole(
         instance: Instance, /, *, seconds: float, makespan: Fraction | None

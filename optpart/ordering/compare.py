@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 from optpart import clock
-from optpart.bounds.best import best_bound
 from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.kernels.all import expect
+from optpart.lower_bounds.best import best_bound
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory
 from optpart.ordering.cut_vertex import middle_cut_vertex, split

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from optpart import clock
-from optpart.bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
+from optpart.lower_bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
 from optpart.problem.instance import Instance
 
 #: The slower bounds respect their time limit up to this many vertices.

@@ -13,13 +13,13 @@ from typing import Protocol
 import numpy as np
 
 from optpart import clock
-from optpart.bounds.critical_path import critical_path_bound
-from optpart.bounds.load import load_bound
 from optpart.children.crew import HERE, Crew
 from optpart.clock import limited
 from optpart.errors import UnsupportedError
 from optpart.exact.packing import pack
 from optpart.files import held
+from optpart.lower_bounds.critical_path import critical_path_bound
+from optpart.lower_bounds.load import load_bound
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.search import checkpoint as checkpoints

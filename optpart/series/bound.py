@@ -6,8 +6,8 @@ from contextlib import suppress
 from fractions import Fraction
 
 from optpart import clock
-from optpart.bounds.best import Bound
 from optpart.kernels.horizon import horizon_without_queues
+from optpart.lower_bounds.best import Bound
 from optpart.problem.instance import Instance
 from optpart.series.dual import Pricing
 from optpart.series.lattice import NEVER
@@ -54,5 +54,5 @@ def _bound(instance: Instance, makespan: Fraction | None, deadline: float) -> Fr
     return found if makespan is None else min(found, makespan)
 
 
-#: The row of the bound, for :func:`optpart.bounds.best.each_bound`.
+#: The row of the bound, for :func:`optpart.lower_bounds.best.each_bound`.
 SERIES = Bound("series", "timed", series_bound)

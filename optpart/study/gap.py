@@ -10,10 +10,10 @@ from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
 from optpart import clock
-from optpart.bounds.best import BOUNDS, SECONDS, best_bound
 from optpart.errors import OptpartError
 from optpart.escaping import brief
 from optpart.limits import check_seed
+from optpart.lower_bounds.best import BOUNDS, SECONDS, best_bound
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance

@@ -39,9 +39,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.bounds.best import BOUNDS, best_bound
 from optpart.errors import ArgumentError, ContradictionError, InputError
 from optpart.limits import MOST_RUNS, check_seconds, check_seed
+from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.problem.graph import DelayMatrix
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational, shown

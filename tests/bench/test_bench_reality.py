@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from optpart.training.cuts import Layout
 
 from bench.reality import amp, sailor
 from bench.reality.__main__ import with_fitted
@@ -18,7 +19,6 @@ from bench.store import Row
 from optpart.costs.calibration import Measurement
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.workload import Work, Workload
-from optpart.training.cuts import Layout
 
 NANOSECONDS = 10**9
 

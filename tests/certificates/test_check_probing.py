@@ -19,8 +19,6 @@ import pytest
 
 import optpart
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
-from optpart.bounds.one_machine import Sharpening
-from optpart.bounds.windows import windows as known_windows
 from optpart.certificates import check
 from optpart.certificates.check import (
     Allowance,
@@ -33,6 +31,8 @@ from optpart.certificates.check import (
 )
 from optpart.formats import native
 from optpart.kernels import ticks
+from optpart.lower_bounds.one_machine import Sharpening
+from optpart.lower_bounds.windows import windows as known_windows
 from optpart.solution.schedule import retime
 from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance

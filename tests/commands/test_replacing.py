@@ -18,7 +18,7 @@ from commandline import Run
 import optpart as op
 from optpart.commands.generate import command_of
 from optpart.commands.registry import COMMANDS, command
-from optpart.export import registry, strategy
+from optpart.exporters import registry, strategy
 from optpart.generate.registry import GENERATORS
 from optpart.search.checkpoint import FORMAT as CHECKPOINT
 from optpart.study.store import Store

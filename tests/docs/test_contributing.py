@@ -13,8 +13,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from optpart.bounds.best import BOUNDS
 from optpart.cli import app
+from optpart.lower_bounds.best import BOUNDS
 from optpart.methods import registry
 from optpart.search.bounding import bounded
 from optpart.solution.result import Budget

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optpart.export.registry import TARGETS
+from optpart.exporters.registry import TARGETS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(

@@ -16,7 +16,6 @@ from relabelling import relabelled, stretched
 from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
-from optpart.bounds.load import load_bound
 from optpart.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
@@ -25,6 +24,7 @@ from optpart.exact.process import shared
 from optpart.exact.second_opinion import compare
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels import ticks
+from optpart.lower_bounds.load import load_bound
 from optpart.methods.cpsat import cpsat
 from optpart.problem.model import Communication, Memory
 from optpart.problem.rational import Number

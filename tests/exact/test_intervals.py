@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance
-from optpart.bounds.one_machine import one_machine_bound
-from optpart.bounds.windows import no_windows, windows
 from optpart.exact import intervals
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.intervals import Intervals, interval_bound
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.one_machine import one_machine_bound
+from optpart.lower_bounds.windows import no_windows, windows
 from optpart.problem.model import Communication
 from optpart.solution.result import Budget, Status
 from optpart.testing.brute_force import optimum

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder
-from optpart.bounds.windows import NEVER, Windows
 from optpart.errors import ContradictionError
 from optpart.exact import identical, run, symmetry, worker
 from optpart.exact import solve as module
@@ -23,6 +22,7 @@ from optpart.exact.model import ScheduleModel
 from optpart.exact.second_opinion import compare
 from optpart.kernels import horizon as horizons
 from optpart.kernels import ticks
+from optpart.lower_bounds.windows import NEVER, Windows
 from optpart.methods.cpsat import cpsat
 from optpart.methods.milp import milp
 from optpart.problem.instance import Instance

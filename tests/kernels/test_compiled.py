@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart.bounds.best import BOUNDS
-from optpart.bounds.one_machine import sharpened
-from optpart.bounds.windows import windows
 from optpart.clock import GRACE, OutOfTimeError, limited
 from optpart.kernels import compiled, machine_code, store
 from optpart.kernels.compiled import (
@@ -22,6 +19,9 @@ from optpart.kernels.compiled import (
 )
 from optpart.kernels.struct import Longs
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.best import BOUNDS
+from optpart.lower_bounds.one_machine import sharpened
+from optpart.lower_bounds.windows import windows
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.testing.draw import draw_instance

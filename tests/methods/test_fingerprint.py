@@ -96,7 +96,11 @@ class TestBuiltIn:
         names = {name.strip().removeprefix("optpart.") for row in above for name in row.split(":")}
         assert {name.removesuffix(".py") for name in fingerprints.ABOVE} == names | {"__main__"}
         files = {str(path.relative_to(ROOT)) for path in fingerprints.sources_of_methods()}
-        assert {"optpart/bounds/load.py", "optpart/files.py", "optpart/kernels/rng.py"} < files
+        assert {
+            "optpart/lower_bounds/load.py",
+            "optpart/files.py",
+            "optpart/kernels/rng.py",
+        } < files
         assert not {"optpart/api.py", "optpart/study/gap.py"} & files
 
     def test_no_library_is_loaded_for_it(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from optpart import Budget, Instance, Result, Status
-from optpart.bounds.best import all_bounds
+from optpart.lower_bounds.best import all_bounds
 from optpart.methods import registry
 from optpart.solution import verifier as verify
 

@@ -14,7 +14,7 @@ from oracles.proving import agree, prove
 from oracles.unit_tasks import LENGTH, list_length, unit_tasks
 
 from optpart import Budget
-from optpart.bounds.energy import energy_bound
+from optpart.lower_bounds.energy import energy_bound
 from optpart.methods import registry
 
 Arcs = list[tuple[int, int]]

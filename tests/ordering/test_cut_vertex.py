@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Result
-from optpart.bounds.best import LowerBound
+from optpart.lower_bounds.best import LowerBound
 from optpart.methods.cpsat import cpsat
 from optpart.ordering.compare import best_order, order
 from optpart.ordering.cut_vertex import middle_cut_vertex, split

@@ -14,13 +14,13 @@ from rich.table import Table
 
 import optpart as op
 from optpart.api import pipeline_problem, plan
-from optpart.bounds.best import LowerBound
 from optpart.commands.bound import print_bounds
 from optpart.commands.devices import print_library
 from optpart.commands.ordering import print_orders
 from optpart.commands.pipeline import print_plan
 from optpart.commands.profile import print_costs
 from optpart.devices import library
+from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
 from optpart.ordering.compare import Orders, compare_orders
 from optpart.pipeline.plan import PipelinePlan

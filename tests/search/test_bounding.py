@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.bounds.best import BOUNDS, Bound, LowerBound
+from optpart.lower_bounds.best import BOUNDS, Bound, LowerBound
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Model
-from optpart.bounds.load import load_bound
+from optpart.lower_bounds.load import load_bound
 from optpart.search import climb
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value

@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 import optpart as op
-from optpart.bounds.critical_path import critical_path_bound
 from optpart.exact.enumeration import enumerate_all
+from optpart.lower_bounds.critical_path import critical_path_bound
 from optpart.series.bound import series_bound
 from optpart.solution.result import Budget, Status
 from optpart.testing.modules import draw_modules

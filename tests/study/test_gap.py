@@ -27,8 +27,8 @@ from optpart import (
     register,
     retime,
 )
-from optpart.bounds.best import LowerBound
 from optpart.formats import native
+from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
 from optpart.report.console import PlainConsole
 from optpart.report.gap_table import print_comparison

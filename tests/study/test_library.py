@@ -21,11 +21,11 @@ import pytest
 from commandline import Run
 
 from optpart import InputError, Instance, compare
-from optpart.bounds.critical_path import critical_path_bound
-from optpart.bounds.load import load_bound
 from optpart.formats import cluster_toml, native, wfformat
 from optpart.formats import result as result_format
 from optpart.formats.result import read_document
+from optpart.lower_bounds.critical_path import critical_path_bound
+from optpart.lower_bounds.load import load_bound
 from optpart.methods import registry
 from optpart.problem.rational import RationalArray
 from optpart.solution.result import Budget, Result, conclude, with_bound

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart.bounds.load import load_bound
 from optpart.errors import InputError
+from optpart.lower_bounds.load import load_bound
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.feasibility import contradiction
 from optpart.solution.metrics import loads, peak_memory

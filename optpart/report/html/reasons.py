@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart import clock
-from optpart.bounds.crossings import crossings_bound
-from optpart.bounds.energy import energy_bound, overload
-from optpart.bounds.load import Load, load_proof
-from optpart.bounds.one_machine import Queue, Sharpening
-from optpart.bounds.windows import NEVER, Windows, windows
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.crossings import crossings_bound
+from optpart.lower_bounds.energy import energy_bound, overload
+from optpart.lower_bounds.load import Load, load_proof
+from optpart.lower_bounds.one_machine import Queue, Sharpening
+from optpart.lower_bounds.windows import NEVER, Windows, windows
 from optpart.problem.instance import Instance
 from optpart.series.bound import series_bound
 

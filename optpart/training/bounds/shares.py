@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.bounds.proof import Rows, minimise
+from optpart.lower_bounds.proof import Rows, minimise
 from optpart.training.bounds.choices import check_options
 from optpart.training.bounds.costs import FINE
 from optpart.training.graph import CONTROL, Layout, Line

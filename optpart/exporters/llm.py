@@ -1,0 +1,350 @@
+"""Plans for large language models, as their runtimes want them.
+
+The rules are those of accelerate (``dispatch_model``), llama.cpp (``load_tensors`` and
+``parse_tensor_buffer_overrides``), vLLM (``get_pp_indices``), Megatron Core
+(``PipelineParallelLayerLayout``) and PyTorch (``torch.distributed.pipelining``), as their sources
+were in 2026.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from optpart.choices import choice
+from optpart.errors import ArgumentError, InputError
+from optpart.exporters.chain import BLOCK, Chain, Link, chain_of, ends
+from optpart.exporters.plan import Plan, named
+from optpart.files import Kind, begins, of_document
+from optpart.formats import architectures
+from optpart.formats.llm import EMBEDDING, HEAD, NORM
+from optpart.languages import to_comment, to_json, to_python, to_shell
+
+
+class Text(NamedTuple):
+    """Arguments for a runtime, and the parts of the plan that they lose."""
+
+    text: str
+    remarks: list[str]
+
+
+#: Modules by the name of the architecture, or rather of the one that others follow.
+ARCHITECTURES = {row.names[0]: row.modules for row in architectures.ROWS if row.modules is not None}
+
+_LLAMA_CPP_DEVICE = (
+    r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"
+    r"|RPC\d*(\[[\w.:\[\]-]+\])?"
+)
+
+_ACCELERATE_DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
+
+
+def _are_devices(document: dict[str, object]) -> bool:
+    devices = (re.fullmatch(_ACCELERATE_DEVICE, str(device)) for device in document.values())
+    return bool(document) and all(devices)
+
+
+DEVICE_MAP = Kind("a device_map", of_document(_are_devices))
+LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
+VLLM = Kind(
+    "settings of vLLM",
+    begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
+)
+MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
+SPLIT = Kind(
+    "a split_spec of PyTorch",
+    begins(
+        rb"from torch\.distributed\.pipelining import SplitPoint\n(?:\n|#.*\n)*"
+        rb"split_spec = \{\n(?:    .*: SplitPoint\.BEGINNING,\n)*\}\n\Z"
+    ),
+)
+
+_WHOLE = "import the model with whole blocks as vertices"
+_NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
+
+
+def device_map(
+    plan: Plan, *, names: Mapping[str, str] | None = None, architecture: str | None = None
+) -> Text:
+    """Return a ``device_map`` of transformers and accelerate, as JSON.
+
+    Parameters
+    ----------
+    names : mapping from str to str
+        What PyTorch calls the devices: ``0``, ``cuda:0``, ``cpu``.
+    architecture : str, optional
+        One of :data:`ARCHITECTURES`, for vertices that are not called as modules are.
+    """
+    chain = chain_of(plan)
+    target = "accelerate"
+    chain.whole_blocks(target, _WHOLE)
+    known = named(plan, names or {}, valid=_ACCELERATE_DEVICE, example="cuda:0")
+    found: dict[str, int | str] = {}
+    for module, link in _modules(chain, architecture):
+        name = known[link.device]
+        found[module] = int(name) if name.isdecimal() else name
+    remarks = ["The order of execution is not part of a device_map."]
+    others = [name for name in known.values() if name not in ("cpu", "disk")]
+    if "cpu" in known.values() and others:
+        remarks.append(
+            "accelerate keeps the weights of modules on cpu there, but computes them on "
+            f"{others[0]}, to which it copies them in every call."
+        )
+    first, last = chain.devices_of(EMBEDDING), chain.devices_of(HEAD)
+    if first and last and first != last:
+        remarks.append(
+            "If embedding and head share their weights, accelerate needs both on one device."
+        )
+    return Text(to_json(found, indent=2) + "\n", remarks)
+
+
+def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
+    """Return the module of every link, of whole blocks."""
+    if architecture is not None and architecture not in ARCHITECTURES:
+        remedy = choice(architecture, ARCHITECTURES)
+        raise ArgumentError("architecture", f"unknown {architecture!r}", remedy)
+    if not chain.own_names:
+        if architecture is not None:
+            problem = "the vertices are called after modules already"
+            raise InputError("architecture", problem, "leave it out")
+        return _distinct([(_module(each), each) for each in chain.links])
+    modules = ARCHITECTURES[architecture or "llama"]
+    of_place = {
+        EMBEDDING: modules.embedding,
+        BLOCK: (modules.block,),
+        NORM: (modules.norm,),
+        HEAD: (modules.head,),
+    }
+    found = [
+        (module.format(each.number), each)
+        for each in chain.links
+        for module in of_place[each.place]
+    ]
+    return _distinct(found)
+
+
+def _distinct(modules: list[tuple[str, Link]]) -> list[tuple[str, Link]]:
+    """Keep each module once."""
+    return list({module: (module, link) for module, link in reversed(modules)}.values())[::-1]
+
+
+def _module(link: Link) -> str:
+    """Return the module of a vertex that is called after one; of a half of a block, the block."""
+    return link.vertex.removesuffix(f".{link.half}") if link.half else link.vertex
+
+
+def llama_cpp(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
+    """Return options of llama.cpp that split a model by layers, ``--tensor-split``.
+
+    Of ``L`` blocks and the output layer, llama.cpp computes the last ``--n-gpu-layers`` on its
+    devices in order, in the proportions of ``--tensor-split``, and all before on the processor.
+
+    Parameters
+    ----------
+    names : mapping from str to str
+        What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``CPU``.
+    """
+    chain, known = _llama_cpp(plan, names)
+    instead = "use --to llama.cpp-ot, which places tensors one by one"
+    devices = [known[device] for device in chain.whole_blocks("--tensor-split", instead)]
+    output = _output_device(chain, instead)
+    devices.append(devices[-1] if output is None else known[output])
+    on_cpu = next((i for i, name in enumerate(devices) if name != "CPU"), len(devices))
+    layers = devices[on_cpu:]
+    runs: dict[str, int] = {}
+    for i, name in enumerate(layers):
+        if (name in runs and layers[i - 1] != name) or name == "CPU":
+            what = "the output layer" if on_cpu + i == chain.blocks else f"block {on_cpu + i}"
+            rule = "--tensor-split gives each device adjacent layers, the CPU the first"
+            raise InputError(f"device {name!r}", f"has {what} after other devices; {rule}", instead)
+        runs[name] = runs.get(name, 0) + 1
+    options = ["--n-gpu-layers", str(len(layers))]
+    if runs:
+        options += ["--split-mode", "layer", "--device", ",".join(runs)]
+        options += ["--tensor-split", ",".join(map(str, runs.values()))]
+    remarks = [_NO_ORDER.format("llama.cpp")]
+    remarks += [
+        f"llama.cpp keeps the token embedding on the CPU; the plan has it on {device}. "
+        f"Add {to_shell(['--override-tensor', f'^token_embd={known[device]}'])} to move it."
+        for device in chain.devices_of(EMBEDDING)
+        if known[device] != "CPU"
+    ]
+    return Text(to_shell(options) + "\n", remarks)
+
+
+def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
+    """Return options of llama.cpp that place tensors by name, ``--override-tensor``.
+
+    Every block may be on any device, and so may the halves of a block.
+
+    Parameters
+    ----------
+    names : mapping from str to str
+        What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``CPU``.
+    """
+    chain, known = _llama_cpp(plan, names)
+    patterns: list[tuple[str, str]] = []
+    whole: dict[str, list[int]] = {}
+    for number in range(chain.blocks):
+        devices = chain.devices_of(BLOCK, number)
+        if len(devices) == 1:
+            whole.setdefault(known[devices[0]], []).append(number)
+            continue
+        halves = {e.half: e.device for e in chain.links if (e.place, e.number) == (BLOCK, number)}
+        if halves.keys() != {"attention", "mlp"}:
+            problem = f"is split into {', '.join(halves)}"
+            remedy = "split blocks into attention and mlp"
+            raise InputError(f"block {number}", problem, remedy)
+        # The first pattern that matches counts.
+        patterns.append((rf"^blk\.{number}\.attn", known[halves["attention"]]))
+        patterns.append((rf"^blk\.{number}\.", known[halves["mlp"]]))
+    for name, numbers in whole.items():
+        listed = "|".join(map(str, numbers))
+        patterns.append((rf"^blk\.({listed})\.", name))
+    for place, pattern in (
+        (EMBEDDING, r"^(token_embd|token_types|position_embd)"),
+        (NORM, r"^output_norm"),
+        (HEAD, r"^output\."),
+    ):
+        patterns += [(pattern, known[device]) for device in chain.devices_of(place)]
+    others = [known[device] for device in chain.devices if known[device] != "CPU"]
+    options = ["--n-gpu-layers", str(chain.blocks + 1 if others else 0)]
+    if others:
+        options += ["--device", ",".join(others)]
+    options += ["--override-tensor", ",".join("=".join(each) for each in patterns)]
+    return Text(
+        to_shell(options) + "\n",
+        [
+            _NO_ORDER.format("llama.cpp"),
+            "--override-tensor places weights; keys and values stay where --tensor-split or free "
+            "memory puts their layer.",
+        ],
+    )
+
+
+def _llama_cpp(plan: Plan, names: Mapping[str, str] | None) -> tuple[Chain, dict[str, str]]:
+    chain = chain_of(plan)
+    return chain, named(plan, names or {}, valid=_LLAMA_CPP_DEVICE, example="CUDA0")
+
+
+def _output_device(chain: Chain, remedy: str) -> str | None:
+    """Return the device of norm and head, which are one layer."""
+    devices = dict.fromkeys(chain.devices_of(NORM) + chain.devices_of(HEAD))
+    if len(devices) > 1:
+        problem = f"are on {' and '.join(devices)}, and form one layer"
+        raise InputError("norm and head", problem, remedy)
+    return next(iter(devices), None)
+
+
+def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
+    """Return environment and options of vLLM for a pipeline of unequal stages.
+
+    Parameters
+    ----------
+    names : mapping from str to str, optional
+        CUDA's numbers of the devices; without them, rank 0 must find the first device of the
+        pipeline first.
+    """
+    chain = chain_of(plan)
+    remedy = "use --to device-map or --to llama.cpp-ot, or solve again with fewer devices"
+    stages = chain.contiguous("vLLM", remedy)
+    ends(chain, stages, "vLLM", remedy)
+    counts = [sum(each.place == BLOCK for each in links) for _, links in stages]
+    lines = [f"VLLM_PP_LAYER_PARTITION={','.join(map(str, counts))}"]
+    lines += [f"# vllm serve MODEL --pipeline-parallel-size {len(stages)}"]
+    remarks = [_NO_ORDER.format("vLLM")]
+    order = [device for device, _ in stages]
+    if names:
+        known = named(plan, names, valid=r"\d+", example="0")
+        lines.insert(0, f"CUDA_VISIBLE_DEVICES={','.join(known[device] for device in order)}")
+    else:
+        remarks.append(f"Rank 0 and those after it must be {', '.join(order)}, in this order.")
+    return Text("\n".join(lines) + "\n", remarks)
+
+
+def megatron(plan: Plan) -> Text:
+    """Return options of Megatron for a pipeline, with virtual stages where devices take turns."""
+    chain = chain_of(plan)
+    remedy = "solve again with devices in a fixed order, or use --to device-map"
+    stages = chain.stages("Megatron", remedy)
+    devices = chain.devices
+    for i, (device, links) in enumerate(stages):
+        if device != devices[i % len(devices)]:
+            problem = f"has {links[0].vertex!r} out of turn; Megatron's devices take turns"
+            raise InputError(f"device {device!r}", problem, remedy)
+    if len(stages) % len(devices):
+        problem = f"has no stage in the last of {len(stages) // len(devices) + 1} turns"
+        raise InputError(f"device {devices[-1]!r}", f"{problem}; Megatron needs one", remedy)
+    if len({*chain.devices_of(NORM), *chain.devices_of(HEAD)}) > 1:
+        last = chain.devices_of(BLOCK, chain.blocks - 1)
+        if chain.devices_of(NORM) != last:
+            problem = "is on another device than the last block and the head"
+            raise InputError("norm", problem, remedy)
+    texts = []
+    for i, (_, links) in enumerate(stages):
+        count = sum(each.place == BLOCK for each in links)
+        # Embedding and loss are there also where the plan has no vertex for them.
+        start = any(each.place == EMBEDDING for each in links) or (
+            i == 0 and not chain.devices_of(EMBEDDING)
+        )
+        end = any(each.place == HEAD for each in links) or (
+            i == len(stages) - 1 and not chain.devices_of(HEAD)
+        )
+        repeated = f"t*{count}" if count > 1 else "t" * count
+        texts.append("E" * start + repeated + "L" * end)
+    options = ["--pipeline-model-parallel-size", str(len(devices))]
+    options += ["--pipeline-model-parallel-layout", "|".join(texts)]
+    return Text(
+        to_shell(options) + "\n",
+        [
+            _NO_ORDER.format("Megatron"),
+            f"Pipeline ranks 0 and after must be {', '.join(devices)}, in this order.",
+        ],
+    )
+
+
+def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:
+    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
+
+    Parameters
+    ----------
+    architecture : str, optional
+        One of :data:`ARCHITECTURES`, for vertices that are not called as modules are.
+    """
+    chain = chain_of(plan)
+    remedy = "use --to device-map, or solve again with fewer devices"
+    stages = chain.contiguous("torch.distributed.pipelining", remedy)
+    of_vertex: dict[str, str] = {}
+    for module, link in _modules(chain, architecture):
+        of_vertex.setdefault(link.vertex, module)
+    order = [device for device, _ in stages]
+    text = split_spec(order, [of_vertex[links[0].vertex] for _, links in stages[1:]])
+    remarks = [
+        _NO_ORDER.format("PyTorch"),
+        f"Ranks 0 and after must be {', '.join(order)}, in this order.",
+    ]
+    return Text(text, remarks)
+
+
+def split_spec(devices: Sequence[str], first: Sequence[str]) -> str:
+    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
+
+    Parameters
+    ----------
+    devices : sequence of str
+        One per stage.
+    first : sequence of str
+        The first module of every stage but the first.
+    """
+    single = len(devices) == 1
+    which = "a single stage" if single else f"stages 0 to {len(devices) - 1}"
+    lines = [
+        "from torch.distributed.pipelining import SplitPoint",
+        "",
+        to_comment("#", f"{which}: {', '.join(devices)}"),
+        "split_spec = {",
+        *(f"    {to_python(module)}: SplitPoint.BEGINNING," for module in first),
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
