@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import inlined, inner, kernel
+from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.struct import IntCube, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
@@ -176,8 +177,8 @@ class Work(Struct):
     queue : ndarray of int32
         The heaps of all resources.
     resources : ndarray of int64, resources × columns ``R_*``
-    events : ndarray of int64, resources + 1 × 2
-        Heap of times when tasks end, with their resources.
+    ends, ending : ndarray of int64, resources + 1
+        Heap of times when tasks end, and their resources.
     pending : ndarray of int32
         Resources that decide at this moment; the first entry counts them.
     use : ndarray of int64, 2 × k + 1
@@ -199,7 +200,8 @@ class Work(Struct):
     pieces: Ints
     queue: Ints
     resources: LongMatrix
-    events: LongMatrix
+    ends: Longs
+    ending: Longs
     pending: Ints
     use: LongMatrix
 
@@ -714,44 +716,10 @@ def _prepare(w: Work) -> None:
 
 
 @inner
-def _await(w: Work, size: Any, at: Any, r: Any) -> None:
-    """Add the end of the task of resource ``r`` to a heap of so many events."""
-    events, i = w.events, size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if events[parent, 0] <= at:
-            break
-        events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
-        i = parent
-    events[i, 0], events[i, 1] = at, r
-
-
-@inner
-def _next_event(w: Work, size: Any) -> Any:
-    """Take the first event from the heap, so that so many are left, and return its resource."""
-    events = w.events
-    first = events[0, 1]
-    at, other = events[size, 0], events[size, 1]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and events[child + 1, 0] < events[child, 0]:
-            child += 1
-        if at <= events[child, 0]:
-            break
-        events[i, 0], events[i, 1] = events[child, 0], events[child, 1]
-        i = child
-    events[i, 0], events[i, 1] = at, other
-    return first
-
-
-@inner
 def _execute(w: Work, counted: Any) -> Any:
     """Run all tasks, by rank, and return the time when the last one ends."""
     tasks, copies, resources = w.tasks, w.copies, w.resources
-    pending, events, use = w.pending, w.events, w.use
+    pending, ends, ending, use = w.pending, w.ends, w.ending, w.use
     _prepare(w)
     now, size = np.int64(0), 0
     devices = use.shape[1]
@@ -776,18 +744,17 @@ def _execute(w: Work, counted: Any) -> Any:
                 _wake(w, r)
                 continue
             resources[r, R_TASK] = v
-            _await(w, size, now + time, r)
-            size += 1
+            size = heap_push(ends, ending, size, now + time, r)
         if counted:
             for d in range(devices):
                 if use[0, d] > use[1, d]:
                     use[1, d] = use[0, d]
         if size == 0:
             return now
-        now = events[0, 0]
-        while size and events[0, 0] == now:
-            size -= 1
-            r = _next_event(w, size)
+        now = ends[0]
+        while size and ends[0] == now:
+            r = ending[0]
+            size = heap_pop(ends, ending, size)
             v = resources[r, R_TASK]
             resources[r, R_TASK] = -1
             _wake(w, r)
@@ -827,7 +794,7 @@ def evaluate_chosen(t: Tables, w: Work) -> None:
 
 @kernel
 def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int:
-    """Evaluate strategies, one after another, until one cannot be for want of a pair.
+    """Evaluate strategies until one cannot be for want of a pair, and return how many were.
 
     Parameters
     ----------
@@ -835,11 +802,6 @@ def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int
         Actions.
     outcomes : ndarray of int64, strategies × 3
         Ticks until the last task ends; bytes beyond the capacity, of the worst device; status.
-
-    Returns
-    -------
-    int
-        Number of strategies evaluated.
     """
     for i in range(chosen.shape[0]):
         for g in range(chosen.shape[1]):
