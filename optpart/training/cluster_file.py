@@ -122,10 +122,7 @@ def _kind(named: NamedCluster, device: int) -> str:
 
 
 def with_bandwidth(
-    cluster: TrainingCluster,
-    *,
-    within: Fraction | None = None,
-    between: Fraction | None = None,
+    cluster: TrainingCluster, *, within: Fraction | None = None, between: Fraction | None = None
 ) -> TrainingCluster:
     """Return a cluster with other bandwidths, in bytes per nanosecond; ``None`` keeps them.
 

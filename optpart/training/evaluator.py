@@ -137,10 +137,6 @@ class Evaluator:
     def many(self, chosen: NDArray[np.int32]) -> NDArray[np.int64]:
         """Evaluate strategies given by numbers of actions.
 
-        Parameters
-        ----------
-        chosen : ndarray of int32, strategies × groups
-
         Returns
         -------
         ndarray of int64, strategies × 3

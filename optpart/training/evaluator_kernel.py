@@ -99,14 +99,12 @@ class Tables(Struct):
         Tensor and producer.
     link : ndarray of int32, k + 1 × k + 1
         Class of link, −1 where there is none.
-    lines : int
     transfer, soonest : ndarray of int64, rows × classes of links
         Ticks of a transfer, and the rank of its exact time.
     copying : ndarray of int64, rows × devices and one
         Ticks of Split, Concat and AddN by device, then bytes.
     time : ndarray of int64, parts × operations × kinds
         Ticks.
-    actions : ndarray of int32, actions × columns ``A_*``
     ring : ndarray of int64, rows of sums × actions
         Ticks of an AllReduce, −1 where impossible.
     classes : ndarray of int32, classes × devices × columns ``X_*``
@@ -121,7 +119,6 @@ class Tables(Struct):
         From which to which of the producer's devices share any with consumer e.
     everything : int
         The samples of the whole batch.
-    capacity : ndarray of int64, k + 1
     limited : bool
         Whether memory counts.
     """
@@ -163,7 +160,6 @@ class Work(Struct):
         Records, as many as counted in ``n``.
     n : ndarray of int64
         Counters, ``N_*``.
-    state : ndarray of int32, tensors × k × columns ``S_*``
     summed : ndarray of int32
         By tensor: the copy that applies wait for.
     vertex : ndarray of int32, operations × k
@@ -176,7 +172,6 @@ class Work(Struct):
         Copies to be joined or summed.
     queue : ndarray of int32
         The heaps of all resources.
-    resources : ndarray of int64, resources × columns ``R_*``
     ends, ending : ndarray of int64, resources + 1
         Heap of times when tasks end, and their resources.
     pending : ndarray of int32

@@ -98,11 +98,8 @@ class Operation:
 
     Attributes
     ----------
-    name : str
-    role : Role
     times : tuple of Line
         Nanoseconds on each of the graph's kinds of devices, in their order.
-    outputs : tuple of Output
     splittable : bool
         Whether a replica may compute a part of the batch. Otherwise each computes all of it.
     """
@@ -129,7 +126,6 @@ class Parameter:
 
     Attributes
     ----------
-    name : str
     size : Fraction
         Bytes of the tensor itself; what the optimiser keeps besides is counted by the compiler.
     users : tuple of int
@@ -148,13 +144,10 @@ class TrainingGraph:
 
     Attributes
     ----------
-    name : str
     kinds : tuple of str
         Kinds of devices that times are known for.
-    operations : tuple of Operation
     edges : tuple of Edge
         Distinct.
-    parameters : tuple of Parameter
     source : str
         Where the figures come from.
     assumed : tuple of str

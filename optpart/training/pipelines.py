@@ -106,10 +106,7 @@ def stages(compiled: Compiled) -> tuple[int, ...]:
 
 
 def bottleneck_of_many(
-    graph: TrainingGraph,
-    cluster: TrainingCluster,
-    strategy: Strategy,
-    options: Options = DEFAULT,
+    graph: TrainingGraph, cluster: TrainingCluster, strategy: Strategy, options: Options = DEFAULT
 ) -> Fraction:
     """Return the time per microbatch that no order goes below, the more microbatches there are.
 

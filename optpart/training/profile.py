@@ -68,7 +68,6 @@ class Fit:
     ----------
     line : Line
         Nanoseconds by samples or by bytes.
-    rows : int
     error, worst : float
         Median and largest relative error: (fitted - measured) / measured, without sign. A time of
         0 that is not met counts as an error of 1.
@@ -121,7 +120,6 @@ class Costs:
         By operation and kind of device.
     transfers : mapping from (str, str) to Fit
         By sender and receiver.
-    source : str
     """
 
     operations: Mapping[tuple[str, str], Fit]
@@ -334,10 +332,7 @@ def timed(
     if unused:
         remarks.append(f"Not used: times measured on {', '.join(unused)}.")
     return replace(
-        graph,
-        kinds=tuple(kinds),
-        operations=tuple(operations),
-        assumed=(*graph.assumed, *remarks),
+        graph, kinds=tuple(kinds), operations=tuple(operations), assumed=(*graph.assumed, *remarks)
     )
 
 

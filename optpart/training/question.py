@@ -52,7 +52,6 @@ class Question:
 
     Attributes
     ----------
-    problem : StrategyProblem
     header : Header
         What files of its strategies say about model and cluster.
     remarks : tuple of str
@@ -77,10 +76,6 @@ class Solved(Shown):
 
     Attributes
     ----------
-    question : Question
-    method : str
-    made : Made
-    bound : Bounded
     order : tuple of Step
         Order of execution if it is not [G]'s.
     """
@@ -133,8 +128,6 @@ class Checked:
 
     Attributes
     ----------
-    file : StrategyFile
-    compiled : Compiled
     schedule : Schedule
         In the order of the file, or in that of [G].
     faults : tuple of str
@@ -183,12 +176,7 @@ def ask(
 
 
 def solve(
-    question: Question,
-    method: str,
-    *,
-    order: str = RANK,
-    budget: Budget = DEFAULT,
-    seed: int = 0,
+    question: Question, method: str, *, order: str = RANK, budget: Budget = DEFAULT, seed: int = 0
 ) -> Solved:
     """Find one strategy, and bound all that give its groups an action of [G] or of its own.
 

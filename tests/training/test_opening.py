@@ -126,10 +126,7 @@ def test_a_folder_by_sailor_with_network_degree_and_types_of_gpu(sailor: Path, t
         (Reading(network="M"), "gpus: M was not measured on 'a', the type of 'a'; .*: GH"),
         (Reading(network="M", gpus={"a": "GH"}), "tensor_parallel: is missing"),
         (Reading(network="M", gpus={"b": "GH"}), "gpus: no kind 'b' in the cluster; it has a"),
-        (
-            Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4),
-            "no degree '4'; choose one",
-        ),
+        (Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4), "no degree '4'; choose one"),
         (Reading(network="N", gpus={"a": "GH"}, tensor_parallel=2), "holds no GPU/profile.json"),
         (Reading(samples=8), "samples: means nothing to a folder of Sailor"),
     ],

@@ -17,7 +17,6 @@ class Choices:
 
     Attributes
     ----------
-    problem : StrategyProblem
     actions : sequence of sequence of Decision
         The distinct actions of each group.
 
