@@ -126,11 +126,8 @@ def batched(alpha: Fraction | int, beta: Fraction | int) -> Output:
 def with_backward(forward: Forward) -> TrainingGraph:
     """Return the training graph of a forward pass.
 
-    Raises
-    ------
-    InputError
-        If the forward pass is no graph: names repeat, there is a cycle, and so on; or if an
-        operation that can be split reads something that depends on weights, but on no sample.
+    It is an :class:`InputError` if an operation that can be split reads something that depends on
+    weights, but on no sample.
     """
     return _Differentiation(forward).graph()
 

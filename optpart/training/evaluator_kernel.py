@@ -82,123 +82,54 @@ class Tables(Struct):
     There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
     computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*
     is a part and a line.
-
-    Attributes
-    ----------
-    order : ndarray of int32
-        Topological order of operations.
-    operations : ndarray of int32, operations + 1 × columns ``O_*``
-        The last one is where the lists of the one before it end.
-    resident : ndarray of int64
-        Bytes by operation.
-    kind : ndarray of int32
-        By device.
-    tensors : ndarray of int32, tensors × columns ``V_*``
-        By operation: its outputs in order, then its signal.
-    inputs : ndarray of int32, dependencies × 2
-        Tensor and producer.
-    link : ndarray of int32, k + 1 × k + 1
-        Class of link, −1 where there is none.
-    transfer, soonest : ndarray of int64, rows × classes of links
-        Ticks of a transfer, and the rank of its exact time.
-    copying : ndarray of int64, rows × devices and one
-        Ticks of Split, Concat and AddN by device, then bytes.
-    time : ndarray of int64, parts × operations × kinds
-        Ticks.
-    ring : ndarray of int64, rows of sums × actions
-        Ticks of an AllReduce, −1 where impossible.
-    classes : ndarray of int32, classes × devices × columns ``X_*``
-        −1 without replica.
-    part_of : ndarray of int32
-        By samples.
-    pair : ndarray of int32, classes × classes
-        Which of ``common``, −1 if unknown.
-    common : ndarray of int32, pairs × k × k
-        Samples that producer d and consumer e share, −1 if none.
-    span : ndarray of int32, pairs × k × 2
-        From which to which of the producer's devices share any with consumer e.
-    everything : int
-        The samples of the whole batch.
-    limited : bool
-        Whether memory counts.
     """
 
-    order: Ints
-    operations: IntMatrix
-    resident: Longs
-    kind: Ints
-    tensors: IntMatrix
-    inputs: IntMatrix
-    link: IntMatrix
+    order: Ints  # topological order of operations
+    operations: IntMatrix  # operations × O_*; the last row is where the lists before it end
+    resident: Longs  # bytes by operation
+    kind: Ints  # by device
+    tensors: IntMatrix  # tensors × V_*; by operation: its outputs in order, then its signal
+    inputs: IntMatrix  # dependencies × 2: tensor and producer
+    link: IntMatrix  # k + 1 × k + 1: class of link, −1 where there is none
     lines: int
-    transfer: LongMatrix
-    soonest: LongMatrix
-    copying: LongMatrix
-    time: LongCube
-    actions: IntMatrix
-    ring: LongMatrix
-    classes: IntCube
-    part_of: Ints
-    pair: IntMatrix
-    common: IntCube
-    span: IntCube
-    everything: int
-    capacity: Longs
-    limited: bool
+    transfer: LongMatrix  # rows × classes of links, ticks
+    soonest: LongMatrix  # rows × classes of links: the rank of the exact time
+    copying: LongMatrix  # rows × devices and one: ticks of Split, Concat and AddN, then bytes
+    time: LongCube  # parts × operations × kinds, ticks
+    actions: IntMatrix  # actions × A_*
+    ring: LongMatrix  # rows of sums × actions: ticks of an AllReduce, −1 where impossible
+    classes: IntCube  # classes × devices × X_*; −1 without replica
+    part_of: Ints  # by samples
+    pair: IntMatrix  # classes × classes: which of ``common``, −1 if unknown
+    common: IntCube  # pairs × k × k: samples that producer d and consumer e share, −1 if none
+    span: IntCube  # pairs × k × 2: from which to which producer's device shares any with e
+    everything: int  # the samples of the whole batch
+    capacity: Longs  # k + 1
+    limited: bool  # whether memory counts
 
 
 class Work(Struct):
-    """Reused memory of evaluations.
+    """Reused memory of evaluations."""
 
-    Attributes
-    ----------
-    chosen : ndarray of int32
-        Action of each group: the strategy to evaluate.
-    outcome : ndarray of int64, 3
-        What it costs; see :func:`evaluate`.
-    tasks, copies, edges, entries : ndarray
-        Records, as many as counted in ``n``.
-    n : ndarray of int64
-        Counters, ``N_*``.
-    summed : ndarray of int32
-        By tensor: the copy that applies wait for.
-    vertex : ndarray of int32, operations × k
-        The task of each replica.
-    number : ndarray of int64
-        Of the first vertex of each operation.
-    needs : ndarray of int32, k × most inputs and one
-        Copies that the replica of the current operation waits for; the first entry counts them.
-    pieces : ndarray of int32, k
-        Copies to be joined or summed.
-    queue : ndarray of int32
-        The heaps of all resources.
-    ends, ending : ndarray of int64, resources + 1
-        Heap of times when tasks end, and their resources.
-    pending : ndarray of int32
-        Resources that decide at this moment; the first entry counts them.
-    use : ndarray of int64, 2 × k + 1
-        Bytes now, and at the peak.
-    """
-
-    chosen: Ints
-    outcome: Longs
-    tasks: LongMatrix
+    chosen: Ints  # action of each group: the strategy to evaluate
+    outcome: Longs  # what it costs; see :func:`evaluate`
+    tasks: LongMatrix  # records, as many as counted in ``n``, like copies, edges and entries
     copies: LongMatrix
     edges: IntMatrix
     entries: IntMatrix
-    n: Longs
-    state: IntCube
-    summed: Ints
-    vertex: IntMatrix
-    number: Longs
-    needs: IntMatrix
-    pieces: Ints
-    queue: Ints
-    resources: LongMatrix
-    ends: Longs
-    ending: Longs
-    pending: Ints
-    use: LongMatrix
+    n: Longs  # counters, N_*
+    state: IntCube  # tensors × k × S_*
+    summed: Ints  # by tensor: the copy that applies wait for
+    vertex: IntMatrix  # operations × k: the task of each replica
+    number: Longs  # of the first vertex of each operation
+    needs: IntMatrix  # k × most inputs and one: copies that a replica waits for, after their number
+    pieces: Ints  # k: copies to be joined or summed
+    queue: Ints  # the heaps of all resources
+    resources: LongMatrix  # resources × R_*
+    ends: Longs  # heap of times when tasks end
+    ending: Longs  # and of their resources
+    pending: Ints  # resources that decide at this moment, after their number
+    use: LongMatrix  # 2 × k + 1: bytes now, and at the peak
 
 
 # --- building --------------------------------------------------------------------------------

@@ -153,12 +153,9 @@ class TrainingGraph:
     assumed : tuple of str
         What a reader had to assume, one sentence each, for the user to see.
 
-    Raises
-    ------
-    InputError
-        If names repeat, numbers of times differ from the number of kinds, an edge or a parameter
-        refers to nothing, an apply has an output, a ``SUMMED`` output is read by anything but an
-        apply, or there is a cycle, which the message names.
+    Faults are :class:`InputError` s: repeated names, other numbers of times than of kinds, an edge
+    or a parameter that refers to nothing, an apply with an output, a ``SUMMED`` output that
+    anything but an apply reads, or a cycle, which the message names.
     """
 
     name: str

@@ -144,14 +144,7 @@ class Costs:
 
 
 def fit_files(paths: Iterable[str | Path]) -> Costs:
-    """Fit the measurements of tables, of operations or of transfers.
-
-    Raises
-    ------
-    InputError
-        If a table has another header, a number is missing, negative or none, or there are no rows;
-        it names file and line.
-    """
+    """Fit the measurements of tables, of operations or of transfers; faults name file and line."""
     found: dict[tuple[str, ...], dict[tuple[str, str], list[tuple[Fraction, Fraction]]]]
     found = {_OPERATIONS: {}, _TRANSFERS: {}}
     names = []
@@ -337,13 +330,7 @@ def timed(
 
 
 def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
-    """Return a cluster with the latencies and bandwidths of the transfers that were measured.
-
-    Raises
-    ------
-    InputError
-        If a device is unknown.
-    """
+    """Return a cluster with the latencies and bandwidths of the transfers that were measured."""
     known, changed = cluster.cluster, {}
     for pair, found in costs.transfers.items():
         for name in pair:

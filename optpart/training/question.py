@@ -153,15 +153,7 @@ def ask(
     options: Options | None = None,
     reading: Reading | None = None,
 ) -> Question:
-    """Ask for strategies of a model on a cluster.
-
-    Parameters
-    ----------
-    groups : int
-        Groups of operations at most, each with a decision of its own.
-    grouping : {"contiguous", "nearest"}
-        Runs along the forward pass, or the operations nearest to the longest ones ([G] §4.1.1).
-    """
+    """Ask for strategies of a model on a cluster; see :func:`optpart.strategy_question`."""
     options, reading = options or Options(), reading or Reading()
     opened = open_model(model, cluster, reading, options.slots)
     whole = StrategyProblem(opened.graph, opened.cluster, batch, options=options)
@@ -180,14 +172,9 @@ def solve(
 ) -> Solved:
     """Find one strategy, and bound all that give its groups an action of [G] or of its own.
 
-    Parameters
-    ----------
-    method : str
-        A maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G] and order
-        together, by CP-SAT.
-    order : str
-        ``"rank"``, or a method of the project that improves on it, with the time of the budget once
-        more.
+    ``method`` is a maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G]
+    and order together, by CP-SAT. ``order`` is ``"rank"``, or a method of the project that improves
+    on it, with the time of the budget once more.
     """
     problem = question.problem
     if method != EXACT:
@@ -257,16 +244,7 @@ def check(
 ) -> Checked:
     """Read a strategy, compile it, execute it, and compare the outcome with what the file claims.
 
-    Parameters
-    ----------
-    model, cluster : optional
-        Instead of those that the file names.
-
-    Raises
-    ------
-    InputError
-        If the file is faulty, names no model or cluster where none is given, is the strategy of
-        another model, or cannot be compiled.
+    Model and cluster may be given instead of those that the file names.
     """
     document = strategy_file.read_document(path)
     with FaultsOf(path):
