@@ -152,58 +152,6 @@ def test_n_equal_devices_take_an_nth_of_one_which_is_optimal() -> None:
         assert load_bound(compiled.instance) == makespan(compiled)
 
 
-@pytest.mark.parametrize(
-    ("replicas", "share_of_fast_alone"), [((2, 1), Fraction(2, 3)), ((1, 1), Fraction(1))]
-)
-def test_speeds_of_two_to_one(replicas: tuple[int, int], share_of_fast_alone: Fraction) -> None:
-    graph = layer_chain(
-        [[line(0, 1), line(0, 2)]] * 2, [[line(0, 2), line(0, 4)]] * 2, kinds=("fast", "slow")
-    )
-    given = strategy(graph, 6, Decision(replicas, "allreduce"))
-    compiled = compile_strategy(graph, cluster("fs", None, 0), given)
-    assert makespan(compiled) == share_of_fast_alone * 6 * 2 * 3
-
-
-def test_shares_by_speed_take_one_over_the_sum_of_speeds() -> None:
-    speeds = (6, 3, 2)  # per nanosecond
-    layers = [[line(0, Fraction(1, speed)) for speed in speeds]] * 4
-    graph = layer_chain(layers, layers, kinds=("a", "b", "c"))
-    three = replace(cluster("fff", None, 0), kinds=("a", "b", "c"))
-    compiled = built(graph, 22, Decision(speeds, "allreduce"), on=three, tick=None)
-    assert makespan(compiled) == Fraction(22 * 8, sum(speeds))
-
-
-@pytest.mark.parametrize("ratio", [Fraction(4, 3), Fraction(3, 2), Fraction(2)])
-def test_two_replicas_on_each_of_two_fast_devices_gain_three_quarters_of_the_ratio(
-    ratio: Fraction,
-) -> None:
-    graph = layer_chain([[line(0, 1), line(0, ratio)]] * 2, kinds=("fast", "slow"))
-    four = cluster("ffss", None, 0)
-    even, proportional = (
-        makespan(built(graph, 12, Decision(d, 0), on=four, tick=None))
-        for d in ((1, 1, 1, 1), (2, 2, 1, 1))
-    )
-    assert even / proportional - 1 == Fraction(3, 4) * ratio - 1
-
-
-@pytest.mark.parametrize("n", [3, 4, 6])
-def test_a_parameter_server_and_a_ring_are_equal_at_a_known_size(n: int) -> None:
-    latency, rate = 7, 5
-    cross = n * (n - 2) * latency * rate
-
-    def time(size: int, sync: Any) -> Fraction:
-        graph = layer_chain([[line()]], [[line()]], gradient=size)
-        given = strategy(graph, n, Decision((1,) * n, sync))
-        return makespan(compile_strategy(graph, cluster("f" * n, rate, latency), given, FREE))
-
-    for size in (0, cross - 1, cross, cross + 1):
-        assert time(size, 1) == 2 * (latency + Fraction(size, rate))
-        assert time(size, "allreduce") == 2 * (n - 1) * (latency + Fraction(size, n * rate))
-    assert time(cross, 1) == time(cross, "allreduce")
-    assert time(cross - 1, 1) < time(cross - 1, "allreduce")
-    assert time(cross + 1, 1) > time(cross + 1, "allreduce")
-
-
 @pytest.mark.parametrize("n", [2, 3, 5])
 @pytest.mark.parametrize("topology", ["pairs", "shared"])
 def test_the_transfers_of_a_ring_take_as_long_as_the_formula_says(n: int, topology: Any) -> None:
