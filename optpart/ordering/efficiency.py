@@ -129,7 +129,6 @@ class Attainable:
 
     Attributes
     ----------
-    bounds : MakespanBounds
     makespan : Fraction or None
         Makespan of the best known order.
     proven : Fraction

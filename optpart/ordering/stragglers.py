@@ -28,7 +28,6 @@ class Steps(NamedTuple):
 
     Attributes
     ----------
-    makespan : ndarray of float64
     upper, lower : ndarray of float64
         Eq. 1 and eq. 2 for the times that the worker's ops took in that step ([H] §3.1: they are
         measured in the same iteration as the makespan).

@@ -53,7 +53,6 @@ class NumericGraph:
 
     Attributes
     ----------
-    graph : TrainingGraph
     functions : tuple of Function
         One per operation.
     weights : mapping from name to array

@@ -51,12 +51,10 @@ class ForwardOperation:
 
     Attributes
     ----------
-    name : str
     times, backward_times : tuple of Line
         Nanoseconds by kind of device. ``backward_times`` is that of all gradients.
     reads : tuple of Tensor
         Distinct; the inputs of the model lie ready on every device and are not among them.
-    outputs : tuple of Output
     after : tuple of int
         Operations that it waits for without reading anything of them.
     saved : Line or None
@@ -65,7 +63,6 @@ class ForwardOperation:
         Whether its backward pass reads what it read, and what it returned.
     first_backward_times : tuple of Line, optional
         Instead of ``backward_times`` if nothing that it reads needs a gradient.
-    splittable : bool
     """
 
     name: str
@@ -96,16 +93,12 @@ class Forward:
 
     Attributes
     ----------
-    name : str
     kinds : tuple of str
         Kinds of devices that times are known for.
     operations : tuple of ForwardOperation
         Each after those that it reads.
-    weights : tuple of Weights
     updates : tuple of tuple of Line
         Times of the update of each of ``weights``, by kind of device.
-    source : str
-    assumed : tuple of str
     """
 
     name: str
@@ -133,11 +126,8 @@ def batched(alpha: Fraction | int, beta: Fraction | int) -> Output:
 def with_backward(forward: Forward) -> TrainingGraph:
     """Return the training graph of a forward pass.
 
-    Raises
-    ------
-    InputError
-        If the forward pass is no graph: names repeat, there is a cycle, and so on; or if an
-        operation that can be split reads something that depends on weights, but on no sample.
+    It is an :class:`InputError` if an operation that can be split reads something that depends on
+    weights, but on no sample.
     """
     return _Differentiation(forward).graph()
 
@@ -188,9 +178,7 @@ class _Differentiation:
             tuple(dict.fromkeys(self.edges)),
             tuple(
                 Parameter(
-                    w.name,
-                    w.size,
-                    (*w.users, *(backward[o] for o in w.users), applies[w.users[0]]),
+                    w.name, w.size, (*w.users, *(backward[o] for o in w.users), applies[w.users[0]])
                 )
                 for w in forward.weights
             ),

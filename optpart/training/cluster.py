@@ -94,13 +94,7 @@ class TrainingCluster:
         return bool(self.cluster.linked[sender, receiver])
 
     def transfer(self, sender: int, receiver: int, size: Fraction) -> Fraction:
-        """Return the nanoseconds of a transfer over an idle link.
-
-        Raises
-        ------
-        InputError
-            If the devices are not linked.
-        """
+        """Return the nanoseconds of a transfer over an idle link; there must be one."""
         if sender == receiver:
             return Fraction(0)
         if not self.linked(sender, receiver):
@@ -119,13 +113,7 @@ class TrainingCluster:
         return Fraction(0) if rate is None else 2 * size / rate
 
     def kind_indices(self, kinds: Sequence[str]) -> tuple[int, ...]:
-        """Return, by device, the place of its kind among the kinds of a training graph.
-
-        Raises
-        ------
-        InputError
-            If the graph has no times for the kind of a device.
-        """
+        """Return, by device, the place of its kind among the kinds of a training graph."""
         known = {kind: i for i, kind in enumerate(kinds)}
         for name, kind in zip(self.names, self.kinds, strict=True):
             if kind not in known:

@@ -41,11 +41,8 @@ def shipped() -> tuple[str, ...]:
 def training_cluster(named: NamedCluster) -> TrainingCluster:
     """Return a cluster that trains.
 
-    Raises
-    ------
-    InputError
-        If a device of several names no server, a device has neither figures nor a type, or one
-        kind has two different figures.
+    Every device of several names its server, all have figures or a type, and those of one kind
+    have the same figures; otherwise it is an :class:`InputError`.
     """
     cluster = named.cluster
     if len(cluster) > 1:
@@ -88,10 +85,7 @@ def remarks(named: NamedCluster) -> tuple[str, ...]:
 def figures(named: NamedCluster) -> Mapping[str, Spec]:
     """Return what is known of each kind of device that has figures.
 
-    Raises
-    ------
-    InputError
-        If two devices of one kind differ in more than their memory.
+    Two devices of one kind may differ in their memory only.
     """
     found: dict[str, tuple[str, Spec]] = {}
     for d, (name, spec) in enumerate(zip(named.cluster.names, named.specs, strict=True)):
@@ -122,10 +116,7 @@ def _kind(named: NamedCluster, device: int) -> str:
 
 
 def with_bandwidth(
-    cluster: TrainingCluster,
-    *,
-    within: Fraction | None = None,
-    between: Fraction | None = None,
+    cluster: TrainingCluster, *, within: Fraction | None = None, between: Fraction | None = None
 ) -> TrainingCluster:
     """Return a cluster with other bandwidths, in bytes per nanosecond; ``None`` keeps them.
 

@@ -14,14 +14,9 @@ from optpart.training.cluster import TrainingCluster
 
 @dataclass(frozen=True)
 class AllReduce:
-    """The better structure of an AllReduce, and its time over idle links.
+    """The better structure of an AllReduce, and its nanoseconds over idle links.
 
-    Attributes
-    ----------
-    structure : {"ring", "hierarchical"}
-        One ring over all devices, or rings inside servers and one over their first devices.
-    time : Fraction
-        Nanoseconds.
+    It is one ring over all devices, or rings inside servers and one over their first devices.
     """
 
     structure: Literal["ring", "hierarchical"]
@@ -29,21 +24,11 @@ class AllReduce:
 
 
 class Chunk(NamedTuple):
-    """The work of one device in one step of a ring: it holds one chunk more.
+    """The work of one device in one step of a ring: it holds one chunk more."""
 
-    Attributes
-    ----------
-    step : int
-        0 before the first transfer; 1 … n−1 add what arrives, n … 2(n−1) replace by it.
-    position : int
-        Of the device in the ring.
-    chunk : int
-        Which of the n chunks it then holds and, unless the step is the last, sends on.
-    """
-
-    step: int
-    position: int
-    chunk: int
+    step: int  # 0 before the first transfer; 1 … n−1 add what arrives, n … 2(n−1) replace by it
+    position: int  # of the device in the ring
+    chunk: int  # which of the n it then holds and, unless the step is the last, sends on
 
 
 def ring_order(cluster: TrainingCluster, devices: Iterable[int]) -> tuple[int, ...]:

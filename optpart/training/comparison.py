@@ -56,7 +56,6 @@ class Bounded:
         Whether it is proven that no strategy of the choices fits memory and links.
     actions : int
         Actions of all groups together, over which it is a bound.
-    seconds : float
     proof : (Choices, StrategyBound), optional
         What a certificate is written of.
     """
@@ -100,7 +99,6 @@ class Comparison(Shown):
 
     Attributes
     ----------
-    problem : StrategyProblem
     rows : tuple of (str, Made)
         Makers by name, and what they made.
     bound : Bounded
@@ -146,11 +144,7 @@ def check_makers(names: Iterable[str], *others: str) -> None:
 
 
 def compare(
-    problem: StrategyProblem,
-    names: Sequence[str] = (),
-    *,
-    budget: Budget = DEFAULT,
-    seed: int = 0,
+    problem: StrategyProblem, names: Sequence[str] = (), *, budget: Budget = DEFAULT, seed: int = 0
 ) -> Comparison:
     """Run makers, and bound all strategies that they could have found.
 

@@ -107,7 +107,6 @@ class CompiledVertex(NamedTuple):
 
     Attributes
     ----------
-    kind : Kind
     operation : int
         The operation that it is a replica of, or whose output it converts, sums or sends.
     output : int
@@ -117,7 +116,6 @@ class CompiledVertex(NamedTuple):
     samples : (Fraction, Fraction)
         For a replica, the samples of its microbatch that it computes; for a Split or Concat, those
         of its input or its output; otherwise all.
-    microbatch : int
     """
 
     kind: Kind
@@ -134,10 +132,6 @@ class Compiled:
 
     Attributes
     ----------
-    graph : TrainingGraph
-    cluster : TrainingCluster
-    strategy : Strategy
-    options : Options
     instance : Instance
         Its devices are those of the cluster in their order, then ``nccl`` if an AllReduce runs
         there, then shared links. Every vertex may run on one device only.

@@ -25,10 +25,7 @@ __all__ = ["Compiled", "CompiledVertex", "Kind", "Options", "compile_strategy"]
 
 
 def compile_strategy(
-    graph: TrainingGraph,
-    cluster: TrainingCluster,
-    strategy: Strategy,
-    options: Options = DEFAULT,
+    graph: TrainingGraph, cluster: TrainingCluster, strategy: Strategy, options: Options = DEFAULT
 ) -> Compiled:
     """Turn a strategy into the instance that the devices run.
 

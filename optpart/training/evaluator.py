@@ -137,10 +137,6 @@ class Evaluator:
     def many(self, chosen: NDArray[np.int32]) -> NDArray[np.int64]:
         """Evaluate strategies given by numbers of actions.
 
-        Parameters
-        ----------
-        chosen : ndarray of int32, strategies × groups
-
         Returns
         -------
         ndarray of int64, strategies × 3
@@ -436,7 +432,8 @@ class _Static:
             needs=np.empty((k, 1 + most * max(2, k)), dtype=np.int32),
             queue=np.empty(tasks, dtype=np.int32),
             resources=np.zeros((resources, R_COLUMNS), dtype=np.int64),
-            events=np.zeros((resources + 1, 2), dtype=np.int64),
+            ends=np.zeros(resources + 1, dtype=np.int64),
+            ending=np.zeros(resources + 1, dtype=np.int64),
             pending=np.zeros(resources + 2, dtype=np.int32),
             use=np.zeros((2, k + 1), dtype=np.int64),
         )

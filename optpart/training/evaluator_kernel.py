@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import inlined, inner, kernel
+from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.struct import IntCube, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 
 # Columns of tasks. IN is the first of its dependencies, which end where the next task's begin; OUT
@@ -81,127 +82,54 @@ class Tables(Struct):
     There are ``k`` devices, and ``nccl`` is device ``k``. A *class* says which samples each device
     computes. A *part* is a number of samples, *samples* are an interval of the batch, and a *row*
     is a part and a line.
-
-    Attributes
-    ----------
-    order : ndarray of int32
-        Topological order of operations.
-    operations : ndarray of int32, operations + 1 × columns ``O_*``
-        The last one is where the lists of the one before it end.
-    resident : ndarray of int64
-        Bytes by operation.
-    kind : ndarray of int32
-        By device.
-    tensors : ndarray of int32, tensors × columns ``V_*``
-        By operation: its outputs in order, then its signal.
-    inputs : ndarray of int32, dependencies × 2
-        Tensor and producer.
-    link : ndarray of int32, k + 1 × k + 1
-        Class of link, −1 where there is none.
-    lines : int
-    transfer, soonest : ndarray of int64, rows × classes of links
-        Ticks of a transfer, and the rank of its exact time.
-    copying : ndarray of int64, rows × devices and one
-        Ticks of Split, Concat and AddN by device, then bytes.
-    time : ndarray of int64, parts × operations × kinds
-        Ticks.
-    actions : ndarray of int32, actions × columns ``A_*``
-    ring : ndarray of int64, rows of sums × actions
-        Ticks of an AllReduce, −1 where impossible.
-    classes : ndarray of int32, classes × devices × columns ``X_*``
-        −1 without replica.
-    part_of : ndarray of int32
-        By samples.
-    pair : ndarray of int32, classes × classes
-        Which of ``common``, −1 if unknown.
-    common : ndarray of int32, pairs × k × k
-        Samples that producer d and consumer e share, −1 if none.
-    span : ndarray of int32, pairs × k × 2
-        From which to which of the producer's devices share any with consumer e.
-    everything : int
-        The samples of the whole batch.
-    capacity : ndarray of int64, k + 1
-    limited : bool
-        Whether memory counts.
     """
 
-    order: Ints
-    operations: IntMatrix
-    resident: Longs
-    kind: Ints
-    tensors: IntMatrix
-    inputs: IntMatrix
-    link: IntMatrix
+    order: Ints  # topological order of operations
+    operations: IntMatrix  # operations × O_*; the last row is where the lists before it end
+    resident: Longs  # bytes by operation
+    kind: Ints  # by device
+    tensors: IntMatrix  # tensors × V_*; by operation: its outputs in order, then its signal
+    inputs: IntMatrix  # dependencies × 2: tensor and producer
+    link: IntMatrix  # k + 1 × k + 1: class of link, −1 where there is none
     lines: int
-    transfer: LongMatrix
-    soonest: LongMatrix
-    copying: LongMatrix
-    time: LongCube
-    actions: IntMatrix
-    ring: LongMatrix
-    classes: IntCube
-    part_of: Ints
-    pair: IntMatrix
-    common: IntCube
-    span: IntCube
-    everything: int
-    capacity: Longs
-    limited: bool
+    transfer: LongMatrix  # rows × classes of links, ticks
+    soonest: LongMatrix  # rows × classes of links: the rank of the exact time
+    copying: LongMatrix  # rows × devices and one: ticks of Split, Concat and AddN, then bytes
+    time: LongCube  # parts × operations × kinds, ticks
+    actions: IntMatrix  # actions × A_*
+    ring: LongMatrix  # rows of sums × actions: ticks of an AllReduce, −1 where impossible
+    classes: IntCube  # classes × devices × X_*; −1 without replica
+    part_of: Ints  # by samples
+    pair: IntMatrix  # classes × classes: which of ``common``, −1 if unknown
+    common: IntCube  # pairs × k × k: samples that producer d and consumer e share, −1 if none
+    span: IntCube  # pairs × k × 2: from which to which producer's device shares any with e
+    everything: int  # the samples of the whole batch
+    capacity: Longs  # k + 1
+    limited: bool  # whether memory counts
 
 
 class Work(Struct):
-    """Reused memory of evaluations.
+    """Reused memory of evaluations."""
 
-    Attributes
-    ----------
-    chosen : ndarray of int32
-        Action of each group: the strategy to evaluate.
-    outcome : ndarray of int64, 3
-        What it costs; see :func:`evaluate`.
-    tasks, copies, edges, entries : ndarray
-        Records, as many as counted in ``n``.
-    n : ndarray of int64
-        Counters, ``N_*``.
-    state : ndarray of int32, tensors × k × columns ``S_*``
-    summed : ndarray of int32
-        By tensor: the copy that applies wait for.
-    vertex : ndarray of int32, operations × k
-        The task of each replica.
-    number : ndarray of int64
-        Of the first vertex of each operation.
-    needs : ndarray of int32, k × most inputs and one
-        Copies that the replica of the current operation waits for; the first entry counts them.
-    pieces : ndarray of int32, k
-        Copies to be joined or summed.
-    queue : ndarray of int32
-        The heaps of all resources.
-    resources : ndarray of int64, resources × columns ``R_*``
-    events : ndarray of int64, resources + 1 × 2
-        Heap of times when tasks end, with their resources.
-    pending : ndarray of int32
-        Resources that decide at this moment; the first entry counts them.
-    use : ndarray of int64, 2 × k + 1
-        Bytes now, and at the peak.
-    """
-
-    chosen: Ints
-    outcome: Longs
-    tasks: LongMatrix
+    chosen: Ints  # action of each group: the strategy to evaluate
+    outcome: Longs  # what it costs; see :func:`evaluate`
+    tasks: LongMatrix  # records, as many as counted in ``n``, like copies, edges and entries
     copies: LongMatrix
     edges: IntMatrix
     entries: IntMatrix
-    n: Longs
-    state: IntCube
-    summed: Ints
-    vertex: IntMatrix
-    number: Longs
-    needs: IntMatrix
-    pieces: Ints
-    queue: Ints
-    resources: LongMatrix
-    events: LongMatrix
-    pending: Ints
-    use: LongMatrix
+    n: Longs  # counters, N_*
+    state: IntCube  # tensors × k × S_*
+    summed: Ints  # by tensor: the copy that applies wait for
+    vertex: IntMatrix  # operations × k: the task of each replica
+    number: Longs  # of the first vertex of each operation
+    needs: IntMatrix  # k × most inputs and one: copies that a replica waits for, after their number
+    pieces: Ints  # k: copies to be joined or summed
+    queue: Ints  # the heaps of all resources
+    resources: LongMatrix  # resources × R_*
+    ends: Longs  # heap of times when tasks end
+    ending: Longs  # and of their resources
+    pending: Ints  # resources that decide at this moment, after their number
+    use: LongMatrix  # 2 × k + 1: bytes now, and at the peak
 
 
 # --- building --------------------------------------------------------------------------------
@@ -714,44 +642,10 @@ def _prepare(w: Work) -> None:
 
 
 @inner
-def _await(w: Work, size: Any, at: Any, r: Any) -> None:
-    """Add the end of the task of resource ``r`` to a heap of so many events."""
-    events, i = w.events, size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if events[parent, 0] <= at:
-            break
-        events[i, 0], events[i, 1] = events[parent, 0], events[parent, 1]
-        i = parent
-    events[i, 0], events[i, 1] = at, r
-
-
-@inner
-def _next_event(w: Work, size: Any) -> Any:
-    """Take the first event from the heap, so that so many are left, and return its resource."""
-    events = w.events
-    first = events[0, 1]
-    at, other = events[size, 0], events[size, 1]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and events[child + 1, 0] < events[child, 0]:
-            child += 1
-        if at <= events[child, 0]:
-            break
-        events[i, 0], events[i, 1] = events[child, 0], events[child, 1]
-        i = child
-    events[i, 0], events[i, 1] = at, other
-    return first
-
-
-@inner
 def _execute(w: Work, counted: Any) -> Any:
     """Run all tasks, by rank, and return the time when the last one ends."""
     tasks, copies, resources = w.tasks, w.copies, w.resources
-    pending, events, use = w.pending, w.events, w.use
+    pending, ends, ending, use = w.pending, w.ends, w.ending, w.use
     _prepare(w)
     now, size = np.int64(0), 0
     devices = use.shape[1]
@@ -776,18 +670,17 @@ def _execute(w: Work, counted: Any) -> Any:
                 _wake(w, r)
                 continue
             resources[r, R_TASK] = v
-            _await(w, size, now + time, r)
-            size += 1
+            size = heap_push(ends, ending, size, now + time, r)
         if counted:
             for d in range(devices):
                 if use[0, d] > use[1, d]:
                     use[1, d] = use[0, d]
         if size == 0:
             return now
-        now = events[0, 0]
-        while size and events[0, 0] == now:
-            size -= 1
-            r = _next_event(w, size)
+        now = ends[0]
+        while size and ends[0] == now:
+            r = ending[0]
+            size = heap_pop(ends, ending, size)
             v = resources[r, R_TASK]
             resources[r, R_TASK] = -1
             _wake(w, r)
@@ -827,7 +720,7 @@ def evaluate_chosen(t: Tables, w: Work) -> None:
 
 @kernel
 def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int:
-    """Evaluate strategies, one after another, until one cannot be for want of a pair.
+    """Evaluate strategies until one cannot be for want of a pair, and return how many were.
 
     Parameters
     ----------
@@ -835,11 +728,6 @@ def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int
         Actions.
     outcomes : ndarray of int64, strategies × 3
         Ticks until the last task ends; bytes beyond the capacity, of the worst device; status.
-
-    Returns
-    -------
-    int
-        Number of strategies evaluated.
     """
     for i in range(chosen.shape[0]):
         for g in range(chosen.shape[1]):

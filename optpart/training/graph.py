@@ -98,11 +98,8 @@ class Operation:
 
     Attributes
     ----------
-    name : str
-    role : Role
     times : tuple of Line
         Nanoseconds on each of the graph's kinds of devices, in their order.
-    outputs : tuple of Output
     splittable : bool
         Whether a replica may compute a part of the batch. Otherwise each computes all of it.
     """
@@ -129,7 +126,6 @@ class Parameter:
 
     Attributes
     ----------
-    name : str
     size : Fraction
         Bytes of the tensor itself; what the optimiser keeps besides is counted by the compiler.
     users : tuple of int
@@ -148,24 +144,18 @@ class TrainingGraph:
 
     Attributes
     ----------
-    name : str
     kinds : tuple of str
         Kinds of devices that times are known for.
-    operations : tuple of Operation
     edges : tuple of Edge
         Distinct.
-    parameters : tuple of Parameter
     source : str
         Where the figures come from.
     assumed : tuple of str
         What a reader had to assume, one sentence each, for the user to see.
 
-    Raises
-    ------
-    InputError
-        If names repeat, numbers of times differ from the number of kinds, an edge or a parameter
-        refers to nothing, an apply has an output, a ``SUMMED`` output is read by anything but an
-        apply, or there is a cycle, which the message names.
+    Faults are :class:`InputError` s: repeated names, other numbers of times than of kinds, an edge
+    or a parameter that refers to nothing, an apply with an output, a ``SUMMED`` output that
+    anything but an apply reads, or a cycle, which the message names.
     """
 
     name: str

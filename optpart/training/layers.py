@@ -49,8 +49,6 @@ class Layer:
 
     Attributes
     ----------
-    name : str
-    kernels : sequence of Kernel
     multiply_adds : int
         As publications count them: those of convolutions and matrix products.
     weights : mapping from str to int
@@ -231,11 +229,7 @@ class Network:
     # --- graphs ------------------------------------------------------------------------------
 
     def forward(
-        self,
-        specs: Mapping[str, Spec],
-        *,
-        slots: int = 2,
-        efficiencies: Efficiencies | None = None,
+        self, specs: Mapping[str, Spec], *, slots: int = 2, efficiencies: Efficiencies | None = None
     ) -> Forward:
         """Return the forward pass with times from the figures of devices, by kind.
 
@@ -278,11 +272,7 @@ class Network:
         )
 
     def training_graph(
-        self,
-        specs: Mapping[str, Spec],
-        *,
-        slots: int = 2,
-        efficiencies: Efficiencies | None = None,
+        self, specs: Mapping[str, Spec], *, slots: int = 2, efficiencies: Efficiencies | None = None
     ) -> TrainingGraph:
         """Return the graph of one iteration; see :meth:`forward`."""
         return with_backward(self.forward(specs, slots=slots, efficiencies=efficiencies))

@@ -48,7 +48,6 @@ class Kernel:
         Bytes of activations that are read and written, for all samples.
     weights : int
         Bytes that are read whatever the number of samples.
-    precision : str
     fixed_flops : int
         Operations that are computed whatever the number of samples.
     """

@@ -33,8 +33,6 @@ class Opened:
 
     Attributes
     ----------
-    graph : TrainingGraph
-    cluster : TrainingCluster
     remarks : tuple of str
         What had to be assumed of either, one sentence each.
     """
@@ -305,8 +303,5 @@ READERS: dict[str, tuple[Read, set[str]]] = {
 }
 
 #: Tried in this order; ``_OF_FOLDERS`` are the fields that mean something to them.
-FOLDERS = (
-    Folder("Sailor", sailor_format.sniff, _sailor),
-    Folder("AMP", amp.sniff, _amp),
-)
+FOLDERS = (Folder("Sailor", sailor_format.sniff, _sailor), Folder("AMP", amp.sniff, _amp))
 _OF_FOLDERS = {"network", "tensor_parallel", "gpus"}

@@ -39,7 +39,6 @@ class Ordered:
         The method that found it; ``rank`` if none found a better one.
     bound : Fraction
         Proven lower bound of any order of this compiled strategy.
-    seconds : float
     """
 
     made: Made

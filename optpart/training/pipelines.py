@@ -66,12 +66,8 @@ def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
 def stages(compiled: Compiled) -> tuple[int, ...]:
     """Return, by operation, the number of stages from its own to the last, at least 1.
 
-    Groups that share a device are one stage. Forward passes lead from stage to stage.
-
-    Raises
-    ------
-    InputError
-        If they also lead back.
+    Groups that share a device are one stage. Forward passes lead from stage to stage, and it is an
+    :class:`InputError` if they also lead back.
     """
     graph, strategy = compiled.graph, compiled.strategy
     stage_of_device: dict[int, int] = {}
@@ -106,10 +102,7 @@ def stages(compiled: Compiled) -> tuple[int, ...]:
 
 
 def bottleneck_of_many(
-    graph: TrainingGraph,
-    cluster: TrainingCluster,
-    strategy: Strategy,
-    options: Options = DEFAULT,
+    graph: TrainingGraph, cluster: TrainingCluster, strategy: Strategy, options: Options = DEFAULT
 ) -> Fraction:
     """Return the time per microbatch that no order goes below, the more microbatches there are.
 
@@ -150,11 +143,6 @@ def _queued(instance: Instance, queues: Iterable[Sequence[int]]) -> Instance:
     """Return the instance in which every device also waits by its queue.
 
     Tensors keep their numbers, so that a schedule of the one is a schedule of the other.
-
-    Raises
-    ------
-    InputError
-        If the queues contradict the edges.
     """
     graph = instance.graph
     signal = {

@@ -19,8 +19,6 @@ class StrategyProblem:
 
     Attributes
     ----------
-    graph : TrainingGraph
-    cluster : TrainingCluster
     batch : int
         Samples of one iteration.
     groups : tuple of tuple of int

@@ -68,7 +68,6 @@ class Fit:
     ----------
     line : Line
         Nanoseconds by samples or by bytes.
-    rows : int
     error, worst : float
         Median and largest relative error: (fitted - measured) / measured, without sign. A time of
         0 that is not met counts as an error of 1.
@@ -121,7 +120,6 @@ class Costs:
         By operation and kind of device.
     transfers : mapping from (str, str) to Fit
         By sender and receiver.
-    source : str
     """
 
     operations: Mapping[tuple[str, str], Fit]
@@ -146,14 +144,7 @@ class Costs:
 
 
 def fit_files(paths: Iterable[str | Path]) -> Costs:
-    """Fit the measurements of tables, of operations or of transfers.
-
-    Raises
-    ------
-    InputError
-        If a table has another header, a number is missing, negative or none, or there are no rows;
-        it names file and line.
-    """
+    """Fit the measurements of tables, of operations or of transfers; faults name file and line."""
     found: dict[tuple[str, ...], dict[tuple[str, str], list[tuple[Fraction, Fraction]]]]
     found = {_OPERATIONS: {}, _TRANSFERS: {}}
     names = []
@@ -334,21 +325,12 @@ def timed(
     if unused:
         remarks.append(f"Not used: times measured on {', '.join(unused)}.")
     return replace(
-        graph,
-        kinds=tuple(kinds),
-        operations=tuple(operations),
-        assumed=(*graph.assumed, *remarks),
+        graph, kinds=tuple(kinds), operations=tuple(operations), assumed=(*graph.assumed, *remarks)
     )
 
 
 def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
-    """Return a cluster with the latencies and bandwidths of the transfers that were measured.
-
-    Raises
-    ------
-    InputError
-        If a device is unknown.
-    """
+    """Return a cluster with the latencies and bandwidths of the transfers that were measured."""
     known, changed = cluster.cluster, {}
     for pair, found in costs.transfers.items():
         for name in pair:

@@ -52,7 +52,6 @@ class Question:
 
     Attributes
     ----------
-    problem : StrategyProblem
     header : Header
         What files of its strategies say about model and cluster.
     remarks : tuple of str
@@ -77,10 +76,6 @@ class Solved(Shown):
 
     Attributes
     ----------
-    question : Question
-    method : str
-    made : Made
-    bound : Bounded
     order : tuple of Step
         Order of execution if it is not [G]'s.
     """
@@ -133,8 +128,6 @@ class Checked:
 
     Attributes
     ----------
-    file : StrategyFile
-    compiled : Compiled
     schedule : Schedule
         In the order of the file, or in that of [G].
     faults : tuple of str
@@ -160,15 +153,7 @@ def ask(
     options: Options | None = None,
     reading: Reading | None = None,
 ) -> Question:
-    """Ask for strategies of a model on a cluster.
-
-    Parameters
-    ----------
-    groups : int
-        Groups of operations at most, each with a decision of its own.
-    grouping : {"contiguous", "nearest"}
-        Runs along the forward pass, or the operations nearest to the longest ones ([G] §4.1.1).
-    """
+    """Ask for strategies of a model on a cluster; see :func:`optpart.strategy_question`."""
     options, reading = options or Options(), reading or Reading()
     opened = open_model(model, cluster, reading, options.slots)
     whole = StrategyProblem(opened.graph, opened.cluster, batch, options=options)
@@ -183,23 +168,13 @@ def ask(
 
 
 def solve(
-    question: Question,
-    method: str,
-    *,
-    order: str = RANK,
-    budget: Budget = DEFAULT,
-    seed: int = 0,
+    question: Question, method: str, *, order: str = RANK, budget: Budget = DEFAULT, seed: int = 0
 ) -> Solved:
     """Find one strategy, and bound all that give its groups an action of [G] or of its own.
 
-    Parameters
-    ----------
-    method : str
-        A maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G] and order
-        together, by CP-SAT.
-    order : str
-        ``"rank"``, or a method of the project that improves on it, with the time of the budget once
-        more.
+    ``method`` is a maker (:data:`optpart.training.makers.MAKERS`), or ``"exact"``: actions of [G]
+    and order together, by CP-SAT. ``order`` is ``"rank"``, or a method of the project that improves
+    on it, with the time of the budget once more.
     """
     problem = question.problem
     if method != EXACT:
@@ -269,16 +244,7 @@ def check(
 ) -> Checked:
     """Read a strategy, compile it, execute it, and compare the outcome with what the file claims.
 
-    Parameters
-    ----------
-    model, cluster : optional
-        Instead of those that the file names.
-
-    Raises
-    ------
-    InputError
-        If the file is faulty, names no model or cluster where none is given, is the strategy of
-        another model, or cannot be compiled.
+    Model and cluster may be given instead of those that the file names.
     """
     document = strategy_file.read_document(path)
     with FaultsOf(path):

@@ -123,21 +123,15 @@ class Strategy(Shown):
 
     def of_operations(self, n: int) -> tuple[Decision, ...]:
         """Return the decision of every operation of a graph of ``n``."""
-        found: list[Decision | None] = [None] * n
-        for group, decision in zip(self.groups, self.decisions, strict=True):
-            for o in group:
-                found[o] = decision
-        return tuple(decision for decision in found if decision is not None)
+        pairs = zip(self.groups, self.decisions, strict=True)
+        of = {o: decision for group, decision in pairs for o in group}
+        return tuple(of[o] for o in range(n) if o in of)
 
     def check(self, graph: TrainingGraph, cluster: TrainingCluster) -> None:
         """Check that the strategy fits a graph and a cluster.
 
-        Raises
-        ------
-        InputError
-            If an operation is in no or in two groups, operations that share a parameter are in two,
-            a decision is for another number of devices, the batch has fewer samples than there are
-            replicas, or the graph has no times for a kind of device.
+        See :func:`check_groups`. Every decision is for the devices of the cluster, the batch has a
+        sample for each replica, and the graph has times for every kind of device.
         """
         cluster.kind_indices(graph.kinds)
         check_groups(graph, self.groups)
@@ -167,11 +161,8 @@ class Strategy(Shown):
 def check_groups(graph: TrainingGraph, groups: Sequence[Iterable[int]]) -> None:
     """Check that groups partition the operations and keep those together that must be.
 
-    Raises
-    ------
-    InputError
-        Naming the first operation in no or in two groups, a parameter used in two, or a gradient
-        made in one and applied in another.
+    The error names the first operation in no or in two groups, a parameter used in two, or a
+    gradient made in one and applied in another.
     """
     home: dict[int, int] = {}
     for g, group in enumerate(groups):

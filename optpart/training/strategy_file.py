@@ -103,8 +103,6 @@ class Header:
     ----------
     model, cluster : str
         Names or paths; empty if the file does not say.
-    reading : Reading
-    options : Options
     """
 
     model: str = ""
@@ -119,8 +117,6 @@ class StrategyFile:
 
     Attributes
     ----------
-    strategy : Strategy
-    header : Header
     method : str
         What found it.
     makespan : Fraction, optional

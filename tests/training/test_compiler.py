@@ -99,6 +99,18 @@ def strategy(graph: TrainingGraph, batch: int, *decisions: Decision) -> Strategy
     return Strategy(batch, tuple((o,) for o in range(len(graph))), decisions)
 
 
+def built(
+    graph: TrainingGraph,
+    batch: int,
+    *decisions: Decision,
+    on: TrainingCluster | None = None,
+    options: Options | None = None,
+    **given: Any,
+) -> Compiled:
+    made = strategy(graph, batch, *decisions)
+    return compile_strategy(graph, on or cluster(), made, options or Options(**given))
+
+
 def scheduled(compiled: Compiled) -> Schedule:
     schedule = simulate(compiled.instance, Partition(compiled.placement), heterog)
     assert not verify(compiled.instance, schedule)
@@ -135,64 +147,9 @@ def test_n_equal_devices_take_an_nth_of_one_which_is_optimal() -> None:
     graph = layer_chain([[line(0, 5)]] * 3, [[line(0, 7)]] * 3, gradient=100)
     for n in (1, 2, 3, 4):
         many = Decision((1,) * n, "allreduce" if n > 1 else None)
-        compiled = compile_strategy(graph, cluster("f" * n, None, 0), strategy(graph, 12, many))
+        compiled = built(graph, 12, many, on=cluster("f" * n, None, 0))
         assert makespan(compiled) == Fraction(12 * 3 * (5 + 7), n)
         assert load_bound(compiled.instance) == makespan(compiled)
-
-
-@pytest.mark.parametrize(
-    ("replicas", "share_of_fast_alone"),
-    [((2, 1), Fraction(2, 3)), ((1, 1), Fraction(1))],
-)
-def test_speeds_of_two_to_one(replicas: tuple[int, int], share_of_fast_alone: Fraction) -> None:
-    graph = layer_chain(
-        [[line(0, 1), line(0, 2)]] * 2, [[line(0, 2), line(0, 4)]] * 2, kinds=("fast", "slow")
-    )
-    given = strategy(graph, 6, Decision(replicas, "allreduce"))
-    compiled = compile_strategy(graph, cluster("fs", None, 0), given)
-    assert makespan(compiled) == share_of_fast_alone * 6 * 2 * 3
-
-
-def test_shares_by_speed_take_one_over_the_sum_of_speeds() -> None:
-    speeds = (6, 3, 2)  # per nanosecond
-    layers = [[line(0, Fraction(1, speed)) for speed in speeds]] * 4
-    graph = layer_chain(layers, layers, kinds=("a", "b", "c"))
-    three = replace(cluster("fff", None, 0), kinds=("a", "b", "c"))
-    compiled = compile_strategy(
-        graph, three, strategy(graph, 22, Decision(speeds, "allreduce")), EXACT
-    )
-    assert makespan(compiled) == Fraction(22 * 8, sum(speeds))
-
-
-@pytest.mark.parametrize("ratio", [Fraction(4, 3), Fraction(3, 2), Fraction(2)])
-def test_two_replicas_on_each_of_two_fast_devices_gain_three_quarters_of_the_ratio(
-    ratio: Fraction,
-) -> None:
-    graph = layer_chain([[line(0, 1), line(0, ratio)]] * 2, kinds=("fast", "slow"))
-    four = cluster("ffss", None, 0)
-    even, proportional = (
-        makespan(compile_strategy(graph, four, strategy(graph, 12, Decision(d, 0)), EXACT))
-        for d in ((1, 1, 1, 1), (2, 2, 1, 1))
-    )
-    assert even / proportional - 1 == Fraction(3, 4) * ratio - 1
-
-
-@pytest.mark.parametrize("n", [3, 4, 6])
-def test_a_parameter_server_and_a_ring_are_equal_at_a_known_size(n: int) -> None:
-    latency, rate = 7, 5
-    cross = n * (n - 2) * latency * rate
-
-    def time(size: int, sync: Any) -> Fraction:
-        graph = layer_chain([[line()]], [[line()]], gradient=size)
-        given = strategy(graph, n, Decision((1,) * n, sync))
-        return makespan(compile_strategy(graph, cluster("f" * n, rate, latency), given, FREE))
-
-    for size in (0, cross - 1, cross, cross + 1):
-        assert time(size, 1) == 2 * (latency + Fraction(size, rate))
-        assert time(size, "allreduce") == 2 * (n - 1) * (latency + Fraction(size, n * rate))
-    assert time(cross, 1) == time(cross, "allreduce")
-    assert time(cross - 1, 1) < time(cross - 1, "allreduce")
-    assert time(cross + 1, 1) > time(cross + 1, "allreduce")
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -242,9 +199,7 @@ def test_a_device_computes_its_share_in_one_vertex_or_in_one_per_replica() -> No
 def test_what_cannot_split_computes_the_whole_batch_once_on_each_device() -> None:
     graph = graph_of([operation("a", time=line(10, 3), splittable=False)], [])
     for option in ("fused", "separate"):
-        compiled = compile_strategy(
-            graph, cluster(), strategy(graph, 12, Decision((2, 1), 0)), Options(replicas=option)
-        )
+        compiled = built(graph, 12, Decision((2, 1), 0), replicas=option)
         assert times(compiled) == {"a @g0": 10 + 3 * 12, "a @g1": 10 + 3 * 12}
 
 
@@ -252,17 +207,13 @@ def test_an_update_takes_its_time_once_whatever_the_microbatches() -> None:
     changed = [replace(o, times=(line(5, 1),)) for o in LAYER.operations]
     graph = replace(LAYER, operations=tuple(changed))
     for count in (1, 3):
-        compiled = compile_strategy(
-            graph, cluster(), strategy(graph, 12, Decision((2, 1), 0)), Options(microbatches=count)
-        )
+        compiled = built(graph, 12, Decision((2, 1), 0), microbatches=count)
         assert times(compiled)["a0 @g0"] == 5 + 8
 
 
 def test_each_vertex_has_one_device_which_is_that_of_its_share() -> None:
     graph = layer_chain([[line(0, 1)]], [[line(0, 1)]], gradient=1)
-    compiled = compile_strategy(
-        graph, cluster("fff"), strategy(graph, 4, Decision((1, 0, 1), "allreduce"))
-    )
+    compiled = built(graph, 4, Decision((1, 0, 1), "allreduce"), on=cluster("fff"))
     instance = compiled.instance
     assert instance.cluster.names == ("g0", "g1", "g2", "nccl")
     assert (instance.allowed.sum(axis=1) == 1).all()
@@ -278,16 +229,16 @@ def test_names_that_are_taken_do_not_clash() -> None:
     odd = cluster()
     names = [Device("g0"), Device("g1 @g0")]
     odd = replace(odd, cluster=Cluster.of(names, 1, 1))
-    compiled = compile_strategy(graph, odd, strategy(graph, 2, Decision.on(1, 2), Decision((1, 0))))
+    compiled = built(graph, 2, Decision.on(1, 2), Decision((1, 0)), on=odd)
     assert compiled.instance.graph.names == ("a @g1 @g1 @g0", "a @g1 @g0 @g0")
     graph = graph_of([operation("a"), operation("a @g1")], [])
-    compiled = compile_strategy(graph, odd, strategy(graph, 2, Decision.on(1, 2), Decision((1, 0))))
+    compiled = built(graph, 2, Decision.on(1, 2), Decision((1, 0)), on=odd)
     assert compiled.instance.graph.names == ("a @g1 @g0", "a @g1 @g0 (2)")
     chain = layer_chain([[line()]], [[line()]])
     taken = replace(
         cluster(), cluster=Cluster.of([Device("nccl"), Device("g")], 1, 1), kinds=("fast",) * 2
     )
-    compiled = compile_strategy(chain, taken, strategy(chain, 2, Decision((1, 1), "allreduce")))
+    compiled = built(chain, 2, Decision((1, 1), "allreduce"), on=taken)
     assert compiled.instance.cluster.names == ("nccl", "g", "nccl'")
 
 
@@ -299,20 +250,19 @@ PAIR = graph_of([operation("a", batched(10)), operation("b")], [(0, 0, 1)])
 @pytest.mark.parametrize("resharding", ["overlap", "heterog"])
 def test_the_same_samples_on_the_same_devices_need_nothing(resharding: Any) -> None:
     options = Options(resharding=resharding)
-    compiled = compile_strategy(
-        PAIR, cluster(), strategy(PAIR, 6, Decision((2, 1), 0), Decision((2, 1), "allreduce")),
-        options,
-    )  # fmt: skip
+    compiled = built(PAIR, 6, Decision((2, 1), 0), Decision((2, 1), "allreduce"), options=options)
     assert described(compiled) == {"a @g0 → b @g0: 40", "a @g1 → b @g1: 20"}
 
 
 @pytest.mark.parametrize("resharding", ["overlap", "heterog"])
 def test_slices_are_concatenated_where_the_whole_is_needed(resharding: Any) -> None:
-    compiled = compile_strategy(
+    compiled = built(
         PAIR,
-        cluster(copying=5),
-        strategy(PAIR, 6, Decision((2, 1), 0), Decision.on(1, 2)),
-        Options(resharding=resharding),
+        6,
+        Decision((2, 1), 0),
+        Decision.on(1, 2),
+        on=cluster(copying=5),
+        resharding=resharding,
     )
     assert described(compiled) == {
         "a @g0 → concat a:0 @g1: 40",
@@ -324,11 +274,13 @@ def test_slices_are_concatenated_where_the_whole_is_needed(resharding: Any) -> N
 
 @pytest.mark.parametrize("resharding", ["overlap", "heterog"])
 def test_the_whole_is_split_where_it_is_made(resharding: Any) -> None:
-    compiled = compile_strategy(
+    compiled = built(
         PAIR,
-        cluster(copying=5),
-        strategy(PAIR, 6, Decision.on(1, 2), Decision((2, 1), 0)),
-        Options(resharding=resharding),
+        6,
+        Decision.on(1, 2),
+        Decision((2, 1), 0),
+        on=cluster(copying=5),
+        resharding=resharding,
     )
     assert described(compiled) == {
         "a @g1 → split a:0 @g1: 60",
@@ -339,9 +291,7 @@ def test_the_whole_is_split_where_it_is_made(resharding: Any) -> None:
 
 
 def test_devices_exchange_the_slices_in_which_unlike_layouts_overlap() -> None:
-    compiled = compile_strategy(
-        PAIR, cluster(), strategy(PAIR, 6, Decision((1, 1), 0), Decision((2, 1), 0))
-    )
+    compiled = built(PAIR, 6, Decision((1, 1), 0), Decision((2, 1), 0))
     # g0 has samples 0–2 and needs 0–3; g1 has 3–5 and needs 4–5.
     assert described(compiled) == {
         "a @g0 → concat a:0 @g0: 30",
@@ -354,18 +304,20 @@ def test_devices_exchange_the_slices_in_which_unlike_layouts_overlap() -> None:
 
 def test_a_slice_has_its_own_fixed_bytes() -> None:
     graph = graph_of([operation("a", batched(10, alpha=7)), operation("b")], [(0, 0, 1)])
-    compiled = compile_strategy(
-        graph, cluster(), strategy(graph, 6, Decision.on(0, 2), Decision((2, 1), 0))
-    )
+    compiled = built(graph, 6, Decision.on(0, 2), Decision((2, 1), 0))
     assert "split a:0 @g0 → b @g1: 27" in described(compiled)
 
 
 def test_in_heterog_chunks_are_joined_and_split_where_the_first_part_of_each_is() -> None:
     options = Options(replicas="separate", resharding="heterog")
-    compiled = compile_strategy(
-        PAIR, cluster("ffff"), strategy(PAIR, 12, Decision((1, 1, 1, 1), 0),
-        Decision((2, 2, 1, 1), 0)), options,
-    )  # fmt: skip
+    compiled = built(
+        PAIR,
+        12,
+        Decision((1, 1, 1, 1), 0),
+        Decision((2, 2, 1, 1), 0),
+        on=cluster("ffff"),
+        options=options,
+    )
     # 4 and 6 replicas have 2 chunks in common: of 2 and 3 replicas.
     assert {edge for edge in described(compiled) if "concat" in edge} == {
         "a @g0 → concat a:0 @g0: 30",
@@ -384,9 +336,7 @@ def test_in_heterog_chunks_are_joined_and_split_where_the_first_part_of_each_is(
 
 def test_in_heterog_equally_many_replicas_exchange_by_number() -> None:
     options = Options(replicas="separate", resharding="heterog")
-    compiled = compile_strategy(
-        PAIR, cluster(), strategy(PAIR, 6, Decision((2, 1), 0), Decision((1, 2), 0)), options
-    )
+    compiled = built(PAIR, 6, Decision((2, 1), 0), Decision((1, 2), 0), options=options)
     assert described(compiled) == {
         "a @g0 #1 → b @g0: 20",
         "a @g0 #2 → b @g1 #1: 20",
@@ -400,12 +350,7 @@ def test_consumers_with_the_same_samples_share_conversions() -> None:
     )
     two = Decision((1, 1), 0)
     for resharding in ("overlap", "heterog"):
-        compiled = compile_strategy(
-            graph,
-            cluster(),
-            strategy(graph, 6, Decision((2, 1), 0), two, two),
-            Options(resharding=resharding),
-        )
+        compiled = built(graph, 6, Decision((2, 1), 0), two, two, resharding=resharding)
         found = kinds(compiled)
         assert (found["split"], found["concat"]) == (1, 1)
 
@@ -427,24 +372,20 @@ def test_equal_parts_are_made_once_for_several_devices() -> None:
 def test_in_heterog_the_first_reader_joins_the_whole_for_all() -> None:
     graph = graph_of([operation("a", batched(10)), operation("b", splittable=False)], [(0, 0, 1)])
     two = Decision((1, 1), 0)
-    compiled = compile_strategy(
-        graph, cluster(), strategy(graph, 6, two, two), Options(resharding="heterog")
-    )
+    compiled = built(graph, 6, two, two, resharding="heterog")
     assert described(compiled) == {
         *("a @g0 → concat a:0 @g0: 30", "a @g1 → concat a:0 @g0: 30"),
         *("concat a:0 @g0 → b @g0: 60", "concat a:0 @g0 → b @g1: 60"),
     }
-    overlap = compile_strategy(graph, cluster(), strategy(graph, 6, two, two))
+    overlap = built(graph, 6, two, two)
     assert kinds(overlap)["concat"] == 2
 
 
 def test_a_consumer_takes_samples_from_a_whole_copy_nearby() -> None:
     graph = graph_of([operation("a", batched(10), splittable=False), operation("b")], [(0, 0, 1)])
     rate = [[None, 1, 1, 1], [1, None, 1, 2], [1, 1, None, 1], [1, 1, 1, None]]
-    compiled = compile_strategy(
-        graph,
-        cluster("ffff", rate),
-        strategy(graph, 6, Decision((1, 1, 0, 0), 0), Decision((0, 1, 1, 1), 1)),
+    compiled = built(
+        graph, 6, Decision((1, 1, 0, 0), 0), Decision((0, 1, 1, 1), 1), on=cluster("ffff", rate)
     )
     assert described(compiled) == {
         "a @g0 → split a:0 @g0: 60",
@@ -459,10 +400,8 @@ def test_what_has_no_samples_comes_from_the_own_device_or_the_nearest() -> None:
     whole = Output(Layout.WHOLE, line(8))
     graph = graph_of([operation("a", whole), operation("b")], [(0, 0, 1)])
     rate = [[None, 1, 2], [1, None, 4], [1, 1, None]]
-    compiled = compile_strategy(
-        graph,
-        cluster("fff", rate),
-        strategy(graph, 6, Decision((1, 1, 0), 0), Decision((0, 1, 1), 1)),
+    compiled = built(
+        graph, 6, Decision((1, 1, 0), 0), Decision((0, 1, 1), 1), on=cluster("fff", rate)
     )
     assert described(compiled) == {"a @g1 → b @g1: 8", "a @g1 → b @g2: 8"}
 
@@ -470,15 +409,13 @@ def test_what_has_no_samples_comes_from_the_own_device_or_the_nearest() -> None:
 def test_the_own_copy_is_read_even_if_transfers_take_no_time() -> None:
     graph = graph_of([operation("a", Output(Layout.WHOLE, line(8))), operation("b")], [(0, 0, 1)])
     two = Decision((1, 1), 0)
-    compiled = compile_strategy(graph, cluster("ff", None, 0), strategy(graph, 6, two, two))
+    compiled = built(graph, 6, two, two, on=cluster("ff", None, 0))
     assert described(compiled) == {"a @g0 → b @g0: 8", "a @g1 → b @g1: 8"}
 
 
 def test_all_replicas_of_the_consumer_wait_for_all_of_a_control_dependency() -> None:
     graph = graph_of([operation("a"), operation("b")], [(0, CONTROL, 1)])
-    compiled = compile_strategy(
-        graph, cluster("fff"), strategy(graph, 6, Decision((1, 1, 0), 0), Decision((0, 1, 1), 1))
-    )
+    compiled = built(graph, 6, Decision((1, 1, 0), 0), Decision((0, 1, 1), 1), on=cluster("fff"))
     assert described(compiled) == {f"a @g{d} → b @g{e}" for d in (0, 1) for e in (1, 2)}
 
 
@@ -492,12 +429,12 @@ def edges_about_gradients(compiled: Compiled) -> set[str]:
 
 
 def test_a_single_device_applies_its_gradient() -> None:
-    compiled = compile_strategy(LAYER, cluster(), strategy(LAYER, 6, Decision.on(1, 2)))
+    compiled = built(LAYER, 6, Decision.on(1, 2))
     assert edges_about_gradients(compiled) == {"b0 @g1 → a0 @g1: 90"}
 
 
 def test_a_parameter_server_sums_and_sends_back() -> None:
-    compiled = compile_strategy(LAYER, cluster(copying=5), strategy(LAYER, 6, Decision((2, 1), 1)))
+    compiled = built(LAYER, 6, Decision((2, 1), 1), on=cluster(copying=5))
     assert edges_about_gradients(compiled) == {
         "b0 @g0 → addn b0:1 @g1: 90",
         "b0 @g1 → addn b0:1 @g1: 90",
@@ -508,7 +445,7 @@ def test_a_parameter_server_sums_and_sends_back() -> None:
 
 
 def test_an_allreduce_waits_for_gradients_that_stay_where_they_are() -> None:
-    compiled = compile_strategy(LAYER, cluster(), strategy(LAYER, 6, Decision((2, 1), "allreduce")))
+    compiled = built(LAYER, 6, Decision((2, 1), "allreduce"))
     assert edges_about_gradients(compiled) == {
         *("b0 @g0 → a0 @g0: 90", "b0 @g1 → a0 @g1: 90"),
         *("b0 @g0 → allreduce b0:1", "b0 @g1 → allreduce b0:1"),
@@ -519,9 +456,7 @@ def test_an_allreduce_waits_for_gradients_that_stay_where_they_are() -> None:
 
 def test_one_allreduce_runs_at_a_time_and_occupies_no_link() -> None:
     graph = layer_chain([[line()]] * 3, [[line()]] * 3, gradient=90)
-    compiled = compile_strategy(
-        graph, cluster(), strategy(graph, 6, Decision((1, 1), "allreduce")), EXACT
-    )
+    compiled = built(graph, 6, Decision((1, 1), "allreduce"), tick=None)
     assert makespan(compiled) == 3 * 2 * (3 + Fraction(90, 4))
     used = {r for r, time in loads(compiled.instance, compiled.placement).items() if time}
     assert used == {("device", 2, 2)}
@@ -540,26 +475,19 @@ def test_updates_that_share_a_gradient_share_its_synchronisation() -> None:
 
 
 def test_replicas_of_one_device_are_summed_before_they_leave_it() -> None:
-    compiled = compile_strategy(
-        LAYER,
-        cluster(),
-        strategy(LAYER, 6, Decision((2, 1), "allreduce")),
-        Options(replicas="separate"),
-    )
+    compiled = built(LAYER, 6, Decision((2, 1), "allreduce"), replicas="separate")
     assert edges_about_gradients(compiled) >= {
         *("b0 @g0 #1 → addn b0:1 @g0: 90", "b0 @g0 #2 → addn b0:1 @g0: 90"),
         *("addn b0:1 @g0 → allreduce b0:1", "addn b0:1 @g0 → a0 @g0: 90"),
     }
-    alone = compile_strategy(
-        LAYER, cluster(), strategy(LAYER, 6, Decision((3, 0))), Options(replicas="separate")
-    )
+    alone = built(LAYER, 6, Decision((3, 0)), replicas="separate")
     assert kinds(alone)["addn"] == 1
 
 
 def test_whole_sums_of_what_cannot_split_need_no_synchronisation() -> None:
     operations = [replace(o, splittable=False) for o in LAYER.operations]
     graph = replace(LAYER, operations=tuple(operations))
-    compiled = compile_strategy(graph, cluster(), strategy(graph, 6, Decision((1, 1), "allreduce")))
+    compiled = built(graph, 6, Decision((1, 1), "allreduce"))
     assert edges_about_gradients(compiled) == {"b0 @g0 → a0 @g0: 90", "b0 @g1 → a0 @g1: 90"}
 
 
@@ -567,8 +495,9 @@ def test_whole_sums_of_what_cannot_split_need_no_synchronisation() -> None:
 
 
 def test_times_are_rounded_up_to_ticks_or_exact() -> None:
-    graph = graph_of([operation("a", batched(10), time=line(0, Fraction(1, 4))), operation("b")],
-                     [(0, 0, 1)])  # fmt: skip
+    graph = graph_of(
+        [operation("a", batched(10), time=line(0, Fraction(1, 4))), operation("b")], [(0, 0, 1)]
+    )
     given = strategy(graph, 3, Decision.on(0, 2), Decision.on(1, 2))
     slow = cluster("ff", 7, Fraction(1, 3))
     for tick in (Fraction(1), Fraction(1, 10), Fraction(5), None):
@@ -586,10 +515,12 @@ def test_times_are_rounded_up_to_ticks_or_exact() -> None:
 def test_a_shared_link_carries_one_transfer_at_a_time_in_its_server() -> None:
     names = ("a", "b", "c", "d")
     graph = graph_of(
-        [*(operation(name, batched(10), time=line()) for name in names),
-         *(operation(f"{name}'", time=line()) for name in names)],
+        [
+            *(operation(name, batched(10), time=line()) for name in names),
+            *(operation(f"{name}'", time=line()) for name in names),
+        ],
         [(i, 0, i + 4) for i in range(4)],
-    )  # fmt: skip
+    )
     # a and b leave g0 and g1 for each other, in server 0; c goes to server 1; d stays in it.
     where = [0, 1, 0, 2, 1, 0, 2, 3]
     given = strategy(graph, 2, *(Decision.on(d, 4) for d in where))
@@ -597,8 +528,10 @@ def test_a_shared_link_carries_one_transfer_at_a_time_in_its_server() -> None:
     assert makespan(compile_strategy(graph, four, given)) == 3 + 10
     shared = compile_strategy(graph, four, given, Options(topology="shared"))
     assert shared.instance.cluster.names[4:] == (
-        "link in server 0", "link between servers", "link in server 1",
-    )  # fmt: skip
+        "link in server 0",
+        "link between servers",
+        "link in server 1",
+    )
     assert makespan(shared) == 2 * (3 + 10)
     assert Counter(
         shared.instance.cluster.names[v.device] for v in shared.vertices if v.kind is Kind.TRANSFER
@@ -611,9 +544,7 @@ def test_parameters_stay_with_the_optimiser_s_where_they_are_updated() -> None:
     forward_only = layer_chain([[line()]] * 2, gradient=90)
 
     def resident(graph: TrainingGraph, **options: Any) -> dict[str, Fraction]:
-        compiled = compile_strategy(
-            graph, cluster(), strategy(graph, 6, Decision((2, 1), 0)), Options(**options)
-        )
+        compiled = built(graph, 6, Decision((2, 1), 0), **options)
         found = compiled.instance.graph
         return {
             name: memory
@@ -681,7 +612,7 @@ def test_parameters_that_do_not_fit_where_a_strategy_puts_them_are_a_reason() ->
     apart = [Decision.on(d, 2) for d in (0, 1)]
     given = Strategy(6, graph.tied, tuple(apart))
     assert contradiction(compile_strategy(graph, both, given).instance) == ""
-    together = compile_strategy(graph, both, strategy(graph, 6, Decision.on(0, 2)))
+    together = built(graph, 6, Decision.on(0, 2), on=both)
     assert contradiction(together.instance) == (
         "not enough memory on g0: units a1 @g0, a0 @g0 may run only there and need 540, "
         "but 300 is available"
@@ -709,21 +640,14 @@ def test_a_missing_link_is_named() -> None:
             )
     for collectives in ("queue", "ring"):
         with pytest.raises(InputError, match="allreduce over g0, g1: no link g0 → g1"):
-            compile_strategy(
-                LAYER,
-                no_link,
-                strategy(LAYER, 6, Decision((1, 1, 0), "allreduce")),
-                Options(collectives=collectives),
-            )
+            built(LAYER, 6, Decision((1, 1, 0), "allreduce"), on=no_link, collectives=collectives)
 
 
 def test_a_copy_that_cannot_be_sent_is_not_chosen() -> None:
     whole = Output(Layout.WHOLE, line(8))
     graph = graph_of([operation("a", whole), operation("b")], [(0, 0, 1)])
     no_link = cluster("fff", [[None, 1, 0], [1, None, 1], [1, 1, None]])
-    compiled = compile_strategy(
-        graph, no_link, strategy(graph, 6, Decision((1, 1, 0), 0), Decision.on(2, 3))
-    )
+    compiled = built(graph, 6, Decision((1, 1, 0), 0), Decision.on(2, 3), on=no_link)
     assert described(compiled) == {"a @g1 → b @g2: 8"}
 
 
@@ -747,16 +671,17 @@ def test_parameters_that_fit_nowhere_are_named_with_as_few_as_possible() -> None
     check_parameters_fit(apart, cluster(memory=50), 2)
     with pytest.raises(InputError, match=r"^parameters big, small: need 80 .* all devices have 79"):
         check_parameters_fit(
-            apart, replace(cluster(), cluster=Cluster.of([Device("g0", memory=50),
-            Device("g1", memory=29)])), 2,
-        )  # fmt: skip
+            apart,
+            replace(
+                cluster(), cluster=Cluster.of([Device("g0", memory=50), Device("g1", memory=29)])
+            ),
+            2,
+        )
     check_parameters_fit(apart, cluster(), 2)
     updated = layer_chain([[line()]], [[line()]], gradient=90)
     with pytest.raises(InputError, match="need 270 bytes with the optimiser's"):
-        compile_strategy(updated, cluster(memory=269), strategy(updated, 6, Decision.on(0, 2)))
-    compile_strategy(
-        updated, cluster(memory=269), strategy(updated, 6, Decision.on(0, 2)), Options(slots=1)
-    )
+        built(updated, 6, Decision.on(0, 2), on=cluster(memory=269))
+    built(updated, 6, Decision.on(0, 2), on=cluster(memory=269), slots=1)
 
 
 @pytest.mark.parametrize(
@@ -801,5 +726,5 @@ def test_an_update_that_reads_samples_has_one_microbatch() -> None:
 def test_a_gradient_and_its_update_are_in_one_group() -> None:
     graph = replace(LAYER, parameters=())
     with pytest.raises(InputError, match="'b0' sums over samples what 'a0' in another group"):
-        compile_strategy(graph, cluster(), strategy(graph, 6, *[Decision.on(0, 2)] * 3))
+        built(graph, 6, *[Decision.on(0, 2)] * 3)
     assert (1, 2) in graph.tied

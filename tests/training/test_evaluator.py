@@ -11,11 +11,7 @@ import pytest
 
 from optpart.errors import InputError
 from optpart.testing.chains import chain, cluster
-from optpart.testing.training import (
-    random_strategy,
-    random_training_cluster,
-    random_training_graph,
-)
+from optpart.testing.training import random_strategy, random_training_cluster, random_training_graph
 from optpart.training.actions import ActionRules, actions
 from optpart.training.compiler import Options
 from optpart.training.evaluator import Evaluator, Outcome, unsupported

@@ -126,10 +126,7 @@ def test_a_folder_by_sailor_with_network_degree_and_types_of_gpu(sailor: Path, t
         (Reading(network="M"), "gpus: M was not measured on 'a', the type of 'a'; .*: GH"),
         (Reading(network="M", gpus={"a": "GH"}), "tensor_parallel: is missing"),
         (Reading(network="M", gpus={"b": "GH"}), "gpus: no kind 'b' in the cluster; it has a"),
-        (
-            Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4),
-            "no degree '4'; choose one",
-        ),
+        (Reading(network="M", gpus={"a": "GH"}, tensor_parallel=4), "no degree '4'; choose one"),
         (Reading(network="N", gpus={"a": "GH"}, tensor_parallel=2), "holds no GPU/profile.json"),
         (Reading(samples=8), "samples: means nothing to a folder of Sailor"),
     ],
@@ -185,11 +182,6 @@ def test_faults_of_a_folder_by_amp(amp: Path, two: Path, reading: Reading, said:
         open_model(amp, two, reading)
 
 
-def test_a_folder_of_something_else(tmp_path: Path, two: Path) -> None:
-    with pytest.raises(InputError, match="no folder of profiles; give one by Sailor"):
-        open_model(tmp_path, two)
-
-
 @pytest.mark.parametrize(
     ("model", "reading", "said"),
     [
@@ -204,18 +196,14 @@ def test_faults_are_one_line(two: Path, model: str, reading: Reading, said: str)
         open_model(model, two, reading)
 
 
-def test_an_unknown_cluster() -> None:
-    with pytest.raises(InputError, match="heterog-9: no such file; did you mean heterog"):
-        open_model("vgg19", "heterog-9")
-
-
-def test_an_unknown_kind_of_device() -> None:
-    with pytest.raises(InputError, match="no times are known for its kind 'b'; the graph has a"):
-        open_model(chain(2), cluster(("a", "b")))
-
-
-def test_a_file_of_no_known_format(tmp_path: Path, two: Path) -> None:
+def test_what_is_unknown_is_named(tmp_path: Path, two: Path) -> None:
     path = tmp_path / "model.xyz"
     path.write_text("?")
+    with pytest.raises(InputError, match="heterog-9: no such file; did you mean heterog"):
+        open_model("vgg19", "heterog-9")
+    with pytest.raises(InputError, match="no times are known for its kind 'b'; the graph has a"):
+        open_model(chain(2), cluster(("a", "b")))
+    with pytest.raises(InputError, match="no folder of profiles; give one by Sailor"):
+        open_model(tmp_path, two)
     with pytest.raises(InputError, match=r"no model in a \.xyz file; give \.json, "):
         open_model(path, two)

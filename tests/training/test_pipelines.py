@@ -21,12 +21,7 @@ from optpart.testing.training import layer_chain
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiler import Compiled, Kind, Options, compile_strategy
 from optpart.training.graph import CONTROL, Edge, Line, Role, TrainingGraph
-from optpart.training.pipelines import (
-    GivenOrder,
-    bottleneck_of_many,
-    pipeline_schedule,
-    stages,
-)
+from optpart.training.pipelines import GivenOrder, bottleneck_of_many, pipeline_schedule, stages
 from optpart.training.strategy import Decision, Strategy
 
 ORDERS: tuple[GivenOrder, ...] = get_args(GivenOrder)

@@ -146,10 +146,7 @@ def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], object]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            put("model_sha256", value="0"),
-            "model_sha256: the strategy of another model than",
-        ),
+        (put("model_sha256", value="0"), "model_sha256: the strategy of another model than"),
         (put("batch", value=2), r"groups\[1\]: 3 replicas for a batch of 2"),
         (put("batch", value=True), "batch: is True"),
         (put("groups", 0, "ops", value=["f0", "b0"]), "groups: 'a0' is in none"),
@@ -157,10 +154,7 @@ def put(*path: str | int, value: Any) -> Callable[[dict[str, Any]], object]:
             put("groups", 0, "ops", value=["f0", "b0", "a0", "f1"]),
             r"groups\[1\]: 'f1' is in groups\[0\], too; keep it in one of them",
         ),
-        (
-            put("groups", 0, "ops", value=["f9"]),
-            r"groups\[0\].ops\[0\]: the model has no op",
-        ),
+        (put("groups", 0, "ops", value=["f9"]), r"groups\[0\].ops\[0\]: the model has no op"),
         (put("groups", 0, "ops", value=[]), r"groups\[0\].ops: is empty"),
         (put("groups", 0, "place", value="c2"), r"groups\[0\].place: no device 'c2'"),
         (put("groups", 0, "replicas", value={"a0": 1}), r"groups\[0\]: place and replicas"),

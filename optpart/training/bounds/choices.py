@@ -17,7 +17,6 @@ class Choices:
 
     Attributes
     ----------
-    problem : StrategyProblem
     actions : sequence of sequence of Decision
         The distinct actions of each group.
 
@@ -51,13 +50,7 @@ class Choices:
 
 
 def check_options(options: Options, names: Iterable[str] = tuple(STANDARD)) -> None:
-    """Check that strategies are compiled in the way that a bound describes.
-
-    Raises
-    ------
-    InputError
-        Naming the option and the value that it must have.
-    """
+    """Check that strategies are compiled in the way that a bound describes."""
     for name in names:
         if getattr(options, name) != STANDARD[name]:
             raise InputError(

@@ -87,7 +87,6 @@ class Costs:
         Samples of each device, by layout.
     layout_of : list of ndarray
         Number of the layout of each action, by group.
-    present : ndarray of bool, layouts × k
     samples : list of Fraction
         Samples of the batch, in [0, 1), that are on different devices in some layout.
     resident : list of Fraction

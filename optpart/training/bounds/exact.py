@@ -58,7 +58,6 @@ class Joint:
     refused : int
         Strategies whose best order, memory apart, exceeds the memory that changes with time. Such
         a strategy may fit in another order, so that the bound stays below its time.
-    seconds : float
     strategy, chosen, compiled, schedule, makespan : optional
         The best found: its decisions, the numbers of its actions, its instance, its order, and
         nanoseconds.

@@ -156,7 +156,6 @@ class IntegerBound(NamedTuple):
         The action of each group in the last solution.
     closed : bool
         Whether it is the optimum: the last solution violates no row.
-    rounds : int
     """
 
     value: Fraction | None

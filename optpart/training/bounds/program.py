@@ -83,10 +83,8 @@ class StrategyBound(NamedTuple):
         Nanoseconds; ``None`` if all actions of some group lack links or memory.
     ticks : int or None
         The same on the grid of :class:`~optpart.training.bounds.costs.Costs`.
-    multipliers : Multipliers
     point : tuple of ndarray of float
         The share of each action in the linear program's solution, by group.
-    rounds : int
     """
 
     value: Fraction | None
@@ -136,7 +134,6 @@ class Program:
 
     Attributes
     ----------
-    rows : Rows
     known : list of Row
         Rows of the program.
     coefficients : list of (ndarray of int, ndarray of float, float)

@@ -68,7 +68,6 @@ class Rows:
 
     Attributes
     ----------
-    costs : Costs
     pairs : list of (int, int)
         Adjacent groups, the lower number first.
     sizes, areas : list of int

@@ -90,27 +90,13 @@ def least_sum(
 
 @dataclass(frozen=True)
 class Program:
-    """Costs in ticks.
+    """Costs in ticks, by group."""
 
-    Attributes
-    ----------
-    own : list of ndarray
-        Computation and synchronisation by action, for each group; ∞ where links are missing.
-    pairs : dict
-        By pair of groups that exchange tensors, the cost of resharding, layouts × layouts.
-    layout_of : list of ndarray
-        The layout of each action, by group.
-    resident : list of ndarray
-        Bytes that each action holds on each device, actions × k, by group.
-    capacity : list of (float or None)
-        Bytes by device.
-    """
-
-    own: list[Floats]
-    pairs: dict[tuple[int, int], Floats]
-    layout_of: list[NDArray[np.int64]]
-    resident: list[Floats]
-    capacity: list[float | None]
+    own: list[Floats]  # computation and synchronisation by action; ∞ where links are missing
+    pairs: dict[tuple[int, int], Floats]  # of resharding between two groups, layouts × layouts
+    layout_of: list[NDArray[np.int64]]  # by action
+    resident: list[Floats]  # bytes that each action holds on each device, actions × k
+    capacity: list[float | None]  # bytes by device
 
     @classmethod
     def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> Program:

@@ -107,7 +107,6 @@ class Made:
         Why there is no makespan, or any other remark for the user.
     moves : int
         Strategies evaluated.
-    seconds : float
     """
 
     strategy: Strategy | None

@@ -106,8 +106,7 @@ def in_blocks(problem: StrategyProblem) -> list[Decision]:
     # The middle of a group decides to which block it belongs.
     middles = (end - length / 2 for end, length in zip(accumulate(lengths), lengths, strict=True))
     return placed(
-        problem,
-        {g: min(k - 1, int(k * at / total)) for g, at in zip(order, middles, strict=True)},
+        problem, {g: min(k - 1, int(k * at / total)) for g, at in zip(order, middles, strict=True)}
     )
 
 

@@ -45,7 +45,6 @@ def flexflow(
     ----------
     rules : ActionRules, optional
         Which actions the groups have.
-    beta : float
     """
     clock, rng = budget.clock(), np.random.default_rng(seed)
     choices = actions(problem, rules)

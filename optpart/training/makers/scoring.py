@@ -47,7 +47,6 @@ class Scorer:
 
         Parameters
         ----------
-        chosen : ndarray of int, strategies × groups
         clock : Clock
             Counts the strategies.
         """

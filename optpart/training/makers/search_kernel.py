@@ -21,30 +21,16 @@ _LACKING = 1e18
 
 
 class Space(Struct):
-    """The choices of the search.
+    """The choices of the search; lists of slots or groups have the starts of each one's part."""
 
-    Attributes
-    ----------
-    slots : ndarray of int32, groups × slots
-        Action of each choice; −1 where a group does not have it.
-    order : ndarray of int32
-        Groups along the forward pass.
-    near_start, near : ndarray of int32
-        Groups that each group shares a tensor with.
-    kin_start, kin : ndarray of int32
-        Slots with one replica more or less, or the same replicas.
-    same_start, same : ndarray of int32
-        Slots with the same replicas as each slot, itself included.
-    """
-
-    slots: IntMatrix
-    order: Ints
+    slots: IntMatrix  # groups × slots: action of each choice, −1 where a group does not have it
+    order: Ints  # groups along the forward pass
     near_start: Ints
-    near: Ints
+    near: Ints  # groups that each group shares a tensor with
     kin_start: Ints
-    kin: Ints
+    kin: Ints  # slots with one replica more or less, or the same replicas
     same_start: Ints
-    same: Ints
+    same: Ints  # slots with the same replicas as each slot, itself included
 
 
 class Objective(Struct):
@@ -56,22 +42,12 @@ class Objective(Struct):
 
 
 class Walk(Struct):
-    """Where a walk through the search space is.
+    """Where a walk through the search space is."""
 
-    Attributes
-    ----------
-    row, best : ndarray of int32, groups
-        The current and the best strategy.
-    old : ndarray of int32, groups
-        Reused memory: the strategy before the latest move.
-    costs : ndarray of float64, 2
-        Costs of the current and the best strategy.
-    """
-
-    row: Ints
-    best: Ints
-    old: Ints
-    costs: Floats
+    row: Ints  # groups: the current strategy
+    best: Ints  # groups
+    old: Ints  # groups: reused memory, the strategy before the latest move
+    costs: Floats  # 2: of the current and the best strategy
 
 
 @inner
@@ -162,17 +138,7 @@ def _assign(target: Any, source: Any) -> None:
 
 @long_kernel
 def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Words) -> None:
-    """Anneal for a number of moves.
-
-    Parameters
-    ----------
-    w : Walk
-        Changed.
-    hot, cold : float
-        Temperature at the first and the last move.
-    state : ndarray of uint64
-        State of the random numbers.
-    """
+    """Anneal for a number of moves, from temperature ``hot`` to ``cold``; changes the walk."""
     row, old, best, costs = w.row, w.old, w.best, w.costs
     n = row.shape[0]
     for move in range(moves):
@@ -200,21 +166,8 @@ def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Wo
 def rebuild(f: Objective, row: Ints, costs: Floats, free: Ints, moves: int) -> int:
     """Give groups, one after another and twice, the slot that is best while the rest stays.
 
-    Parameters
-    ----------
-    row : ndarray of int32, groups
-        Changed where it becomes better.
-    costs : ndarray of float64, 1
-        Its cost, changed.
-    free : ndarray of int32
-        The groups.
-    moves : int
-        At most so many evaluations.
-
-    Returns
-    -------
-    int
-        Evaluations.
+    Changes ``row`` and ``costs``, its cost, where it becomes better. Returns the evaluations, at
+    most ``moves``.
     """
     slots = f.space.slots
     done = 0

@@ -27,8 +27,7 @@ def transformer(length: int = LENGTH) -> Network:
         Words of source and target.
     """
     net = Network(
-        "transformer",
-        f"Transformer (base), vocabulary of {VOCABULARY:,}, pairs of {length} words",
+        "transformer", f"Transformer (base), vocabulary of {VOCABULARY:,}, pairs of {length} words"
     )
     net.assumed.append("Gradients of embeddings are as large as the whole table.")
     shared = {"embedding": VOCABULARY * WIDTH}

@@ -33,7 +33,6 @@ class Sizes:
 
     Attributes
     ----------
-    name : str
     activations : tuple of int
         Bytes that each layer returns for one sample.
     weights : tuple of int

@@ -8,12 +8,7 @@ import pytest
 
 from optpart.solution.result import Status
 from optpart.solution.verifier import verify
-from optpart.testing.choices import (
-    best_strategy,
-    compiled_strategies,
-    random_choices,
-    tiny_choices,
-)
+from optpart.testing.choices import best_strategy, compiled_strategies, random_choices, tiny_choices
 from optpart.training.bounds.exact import joint_optimum
 from optpart.training.bounds.program import strategy_bound
 from optpart.training.compiler import Options

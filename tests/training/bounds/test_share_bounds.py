@@ -9,11 +9,7 @@ import pytest
 from optpart import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.solution.verifier import verify
-from optpart.testing.training import (
-    random_strategy,
-    random_training_cluster,
-    random_training_graph,
-)
+from optpart.testing.training import random_strategy, random_training_cluster, random_training_graph
 from optpart.training.bounds.shares import average_path, least_average, load
 from optpart.training.cluster import TrainingCluster
 from optpart.training.compiled import by_rank
@@ -32,10 +28,7 @@ def row(times, batch=12, **options):
     )
     edges = tuple(Edge(i, 0, i + 1) for i in range(len(times) - 1))
     cluster = TrainingCluster(
-        Cluster.of([Device(kind) for kind in kinds]),
-        kinds,
-        (0,) * len(kinds),
-        (None,) * len(kinds),
+        Cluster.of([Device(kind) for kind in kinds]), kinds, (0,) * len(kinds), (None,) * len(kinds)
     )
     graph = TrainingGraph("row", kinds, operations, edges)
     return StrategyProblem(graph, cluster, batch, options=Options(**options))
