@@ -60,6 +60,7 @@ MEMORY = ("none", "estimate", "edges")
 Rows = list[dict[str, Any]]
 Moves = dict[tuple[int, int], tuple[Fraction, Fraction]]  # tensor and device; departure, arrival
 Times = list[list[int]]
+Links = list[list[tuple[int, int]]]  # by vertex: others, and the tensors between
 Label = tuple[int, ...]
 Bounded = tuple[int, Label]
 Clause = list[int]
@@ -385,8 +386,8 @@ class Problem:
             distinct[u, v, self.number_of[u, which]] = None
         self.edges = list(distinct)
         self.order = topological(len(vertices), (edge[:2] for edge in self.edges))
-        self.inputs: list[list[tuple[int, int]]] = [[] for _ in vertices]
-        self.outputs: list[list[tuple[int, int]]] = [[] for _ in vertices]
+        self.inputs: Links = [[] for _ in vertices]
+        self.outputs: Links = [[] for _ in vertices]
         for u, v, consumed in self.edges:
             self.inputs[v].append((u, consumed))
             self.outputs[u].append((v, consumed))
@@ -506,8 +507,7 @@ def check_turns(
     for what, begin, finish in sorted(busy):
         where = shown(problem.devices[what[0]])
         demand(what != last or begin >= until, f"schedule: two things at a time on {where}")
-        until = finish if what != last else max(until, finish)
-        last = what
+        last, until = what, finish
 
 
 def check_transfers(
@@ -610,10 +610,8 @@ class Windows:
             head, tail, before = self.head, self.tail, self.possible
             self.possible = []
             for unit, row in zip(self.members, before, strict=True):
-                took = {
-                    d: max(head[v][d] + self.time(v, d) + tail[v][d] for v in unit) for d in row
-                }
-                self.possible.append([d for d in row if took[d] <= horizon])
+                to = {d: max(head[v][d] + self.time(v, d) + tail[v][d] for v in unit) for d in row}
+                self.possible.append([d for d in row if to[d] <= horizon])
             if self.possible == before:
                 break
         self.feasible = all(self.possible)
@@ -624,9 +622,7 @@ class Windows:
         assert run is not None
         return run
 
-    def _longest(
-        self, order: list[int], inputs: list[list[tuple[int, int]]], crossing: dict[int, Times]
-    ) -> Times:
+    def _longest(self, order: list[int], inputs: Links, crossing: dict[int, Times]) -> Times:
         """Return heads or, with time reversed, tails.
 
         Every input arrives from the device that is best for it, colocated ones from the device
@@ -829,9 +825,8 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             windows.allowance.bytes = held
             windows.exclude(unit, d)
         elif kind == "full":
-            d, vertices = list_of(rest, "a claim", 2)
-            d = integer(d, 0, last, "a device")
-            return turns_end(windows, d, vertices) > windows.horizon
+            integer(list_of(rest, "a claim", 2)[0], 0, last, "a device")
+            return turns_end(windows, *rest) > windows.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(windows, *list_of(rest, "a claim", 2))
@@ -1328,8 +1323,7 @@ class Guide:
                     ways = map(add, label[at : at + series.k], self.remain[w])
                     longest = max(longest, min(ways))
             if state not in self._paid:
-                series.allowance.spend(0, 100)
-                series.allowance.spend(len(state.rest))
+                series.allowance.spend(len(state.rest), 100)
                 self._paid[state] = sum(self.prices.least[v] for v in state.rest)
             longest += self._paid[state]
         return longest - self.prices.room(label[:memory]) if memory else longest
@@ -1743,11 +1737,10 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
 
     classes: list[list[int]] = []
     for d in range(k):
-        known = next((known for known in classes if alike(known[0], d)), None)
-        if known is None:
-            classes.append([d])
-        else:
-            known.append(d)
+        known = next((known for known in classes if alike(known[0], d)), [])
+        if not known:
+            classes.append(known)
+        known.append(d)
     work = [
         max(sum(windows.time(v, d) for v in members) for d in windows.possible[unit])
         for unit, members in enumerate(windows.members)
