@@ -465,8 +465,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
             raise RejectedError(f"schedule: {where} is not allowed")
         demand(start[v] >= 0, f"schedule: {where} starts before 0")
         end.append(start[v] + run)
-        same = home.setdefault(problem.unit[v], d) == d
-        demand(same, "schedule: a colocation group is split")
+        demand(home.setdefault(problem.unit[v], d) == d, "schedule: a colocation group is split")
     for a, b in problem.separated:
         demand(device[a] != device[b], "schedule: a separated pair shares a device")
     moves = check_transfers(problem, device, end, transfers)
@@ -474,9 +473,8 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     for u, v, tensor in problem.edges:
         here = device[v]
         ready = end[u] if device[u] == here else moves[tensor, here][1]
-        vertex, source = shown(problem.vertices[v]), shown(problem.vertices[u])
-        late = f"schedule: {vertex} starts before its input from {source} arrives"
-        demand(start[v] >= ready, late)
+        where = f"{shown(problem.vertices[v])} starts before its input from"
+        demand(start[v] >= ready, f"schedule: {where} {shown(problem.vertices[u])} arrives")
         if ready < start[v]:
             held[here] += [(ready, problem.size[tensor]), (start[v], -problem.size[tensor])]
     check_turns(problem, device, start, end, moves)
@@ -588,15 +586,14 @@ class Windows:
             self.allowance.spend(10, 200 + len(text))
             like = shared.setdefault(text, tensor)
             if like == tensor:
-                cells = len(k) ** 2
-                self.allowance.spend(cells * 4 * calculating(bits), cells * (self.size + 16))
+                pairs = len(k) ** 2
+                self.allowance.spend(pairs * 4 * calculating(bits), pairs * (self.size + 16))
                 delay = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
                 self.delay[like] = delay
                 self.departure[like] = [[horizon + 1 if x is None else x for x in r] for r in delay]
                 self.arrival[like] = list(map(list, zip(*self.departure[like], strict=True)))
             self.delay[tensor], self.arrival[tensor] = self.delay[like], self.arrival[like]
             self.departure[tensor] = self.departure[like]
-        cells = len(problem.vertices) * len(k)
         self.allowance.spend(2 * cells, 4 * cells * self.size + 200 * len(problem.edges))
         can = [[p is not None for p in row] for row in self.run]
         self.possible = [[d for d in k if all(can[v][d] for v in unit)] for unit in self.members]
@@ -705,8 +702,8 @@ def turns_end(windows: Windows, d: int, vertices: object) -> int:
     """Return the least time in which vertices that can only be on one device run there."""
     listed = vertices_of(vertices, windows)
     for v in listed:
-        only = windows.possible[windows.unit[v]] == [d]
-        demand(only, "record: a vertex can be on another device")
+        alone = windows.possible[windows.unit[v]] == [d]
+        demand(alone, "record: a vertex can be on another device")
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in listed]
     return in_turns(jobs, windows.allowance)
 
@@ -820,8 +817,8 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             integer(unit, 0, len(windows.members) - 1, "a unit")
             integer(d, 0, last, "a device")
             held = windows.allowance.bytes
-            impossible = refuted(windows.assuming(unit, d), why, depth + 1)
-            demand(impossible, "a claim: the unit can be there")
+            trial = windows.assuming(unit, d)
+            demand(refuted(trial, why, depth + 1), "a claim: the unit can be there")
             windows.allowance.bytes = held
             windows.exclude(unit, d)
         elif kind == "full":
@@ -938,11 +935,9 @@ class Series:
     vertices after one cut, up to and including the next. An artificial vertex ``n`` on device 0
     that takes no time and follows every other vertex is the last cut; it ends with the schedule.
 
-    ``parts`` has the vertices of each in topological order, its cut last; ``devices`` where each
-    vertex can be; ``anywhere`` its earliest starts as far as nothing is placed, and ``run`` its run
-    times, ``NEVER`` where it cannot be. ``need`` and ``capacity`` are memory in whole units,
-    capacities rounded down. The need of a colocation group counts at its first vertex in
-    topological order, and nowhere else.
+    ``parts`` has the vertices of each in topological order, its cut last. ``anywhere`` are earliest
+    starts as far as nothing is placed. ``need`` and ``capacity`` are memory in whole units, rounded
+    down. The need of a colocation group counts at its first vertex in topological order only.
     """
 
     def __init__(self, windows: Windows) -> None:
