@@ -60,6 +60,7 @@ MEMORY = ("none", "estimate", "edges")
 Rows = list[dict[str, Any]]
 Moves = dict[tuple[int, int], tuple[Fraction, Fraction]]  # tensor and device; departure, arrival
 Times = list[list[int]]
+Links = list[list[tuple[int, int]]]  # by vertex: others, and the tensors between
 Label = tuple[int, ...]
 Bounded = tuple[int, Label]
 Clause = list[int]
@@ -385,8 +386,8 @@ class Problem:
             distinct[u, v, self.number_of[u, which]] = None
         self.edges = list(distinct)
         self.order = topological(len(vertices), (edge[:2] for edge in self.edges))
-        self.inputs: list[list[tuple[int, int]]] = [[] for _ in vertices]
-        self.outputs: list[list[tuple[int, int]]] = [[] for _ in vertices]
+        self.inputs: Links = [[] for _ in vertices]
+        self.outputs: Links = [[] for _ in vertices]
         for u, v, consumed in self.edges:
             self.inputs[v].append((u, consumed))
             self.outputs[u].append((v, consumed))
@@ -464,8 +465,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
             raise RejectedError(f"schedule: {where} is not allowed")
         demand(start[v] >= 0, f"schedule: {where} starts before 0")
         end.append(start[v] + run)
-        same = home.setdefault(problem.unit[v], d) == d
-        demand(same, "schedule: a colocation group is split")
+        demand(home.setdefault(problem.unit[v], d) == d, "schedule: a colocation group is split")
     for a, b in problem.separated:
         demand(device[a] != device[b], "schedule: a separated pair shares a device")
     moves = check_transfers(problem, device, end, transfers)
@@ -473,9 +473,8 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     for u, v, tensor in problem.edges:
         here = device[v]
         ready = end[u] if device[u] == here else moves[tensor, here][1]
-        vertex, source = shown(problem.vertices[v]), shown(problem.vertices[u])
-        late = f"schedule: {vertex} starts before its input from {source} arrives"
-        demand(start[v] >= ready, late)
+        where = f"{shown(problem.vertices[v])} starts before its input from"
+        demand(start[v] >= ready, f"schedule: {where} {shown(problem.vertices[u])} arrives")
         if ready < start[v]:
             held[here] += [(ready, problem.size[tensor]), (start[v], -problem.size[tensor])]
     check_turns(problem, device, start, end, moves)
@@ -506,8 +505,7 @@ def check_turns(
     for what, begin, finish in sorted(busy):
         where = shown(problem.devices[what[0]])
         demand(what != last or begin >= until, f"schedule: two things at a time on {where}")
-        until = finish if what != last else max(until, finish)
-        last = what
+        last, until = what, finish
 
 
 def check_transfers(
@@ -588,15 +586,14 @@ class Windows:
             self.allowance.spend(10, 200 + len(text))
             like = shared.setdefault(text, tensor)
             if like == tensor:
-                cells = len(k) ** 2
-                self.allowance.spend(cells * 4 * calculating(bits), cells * (self.size + 16))
+                pairs = len(k) ** 2
+                self.allowance.spend(pairs * 4 * calculating(bits), pairs * (self.size + 16))
                 delay = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
                 self.delay[like] = delay
                 self.departure[like] = [[horizon + 1 if x is None else x for x in r] for r in delay]
                 self.arrival[like] = list(map(list, zip(*self.departure[like], strict=True)))
             self.delay[tensor], self.arrival[tensor] = self.delay[like], self.arrival[like]
             self.departure[tensor] = self.departure[like]
-        cells = len(problem.vertices) * len(k)
         self.allowance.spend(2 * cells, 4 * cells * self.size + 200 * len(problem.edges))
         can = [[p is not None for p in row] for row in self.run]
         self.possible = [[d for d in k if all(can[v][d] for v in unit)] for unit in self.members]
@@ -610,10 +607,8 @@ class Windows:
             head, tail, before = self.head, self.tail, self.possible
             self.possible = []
             for unit, row in zip(self.members, before, strict=True):
-                took = {
-                    d: max(head[v][d] + self.time(v, d) + tail[v][d] for v in unit) for d in row
-                }
-                self.possible.append([d for d in row if took[d] <= horizon])
+                to = {d: max(head[v][d] + self.time(v, d) + tail[v][d] for v in unit) for d in row}
+                self.possible.append([d for d in row if to[d] <= horizon])
             if self.possible == before:
                 break
         self.feasible = all(self.possible)
@@ -624,9 +619,7 @@ class Windows:
         assert run is not None
         return run
 
-    def _longest(
-        self, order: list[int], inputs: list[list[tuple[int, int]]], crossing: dict[int, Times]
-    ) -> Times:
+    def _longest(self, order: list[int], inputs: Links, crossing: dict[int, Times]) -> Times:
         """Return heads or, with time reversed, tails.
 
         Every input arrives from the device that is best for it, colocated ones from the device
@@ -709,8 +702,8 @@ def turns_end(windows: Windows, d: int, vertices: object) -> int:
     """Return the least time in which vertices that can only be on one device run there."""
     listed = vertices_of(vertices, windows)
     for v in listed:
-        only = windows.possible[windows.unit[v]] == [d]
-        demand(only, "record: a vertex can be on another device")
+        alone = windows.possible[windows.unit[v]] == [d]
+        demand(alone, "record: a vertex can be on another device")
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in listed]
     return in_turns(jobs, windows.allowance)
 
@@ -824,14 +817,13 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             integer(unit, 0, len(windows.members) - 1, "a unit")
             integer(d, 0, last, "a device")
             held = windows.allowance.bytes
-            impossible = refuted(windows.assuming(unit, d), why, depth + 1)
-            demand(impossible, "a claim: the unit can be there")
+            trial = windows.assuming(unit, d)
+            demand(refuted(trial, why, depth + 1), "a claim: the unit can be there")
             windows.allowance.bytes = held
             windows.exclude(unit, d)
         elif kind == "full":
-            d, vertices = list_of(rest, "a claim", 2)
-            d = integer(d, 0, last, "a device")
-            return turns_end(windows, d, vertices) > windows.horizon
+            integer(list_of(rest, "a claim", 2)[0], 0, last, "a device")
+            return turns_end(windows, *rest) > windows.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(windows, *list_of(rest, "a claim", 2))
@@ -943,11 +935,9 @@ class Series:
     vertices after one cut, up to and including the next. An artificial vertex ``n`` on device 0
     that takes no time and follows every other vertex is the last cut; it ends with the schedule.
 
-    ``parts`` has the vertices of each in topological order, its cut last; ``devices`` where each
-    vertex can be; ``anywhere`` its earliest starts as far as nothing is placed, and ``run`` its run
-    times, ``NEVER`` where it cannot be. ``need`` and ``capacity`` are memory in whole units,
-    capacities rounded down. The need of a colocation group counts at its first vertex in
-    topological order, and nowhere else.
+    ``parts`` has the vertices of each in topological order, its cut last. ``anywhere`` are earliest
+    starts as far as nothing is placed. ``need`` and ``capacity`` are memory in whole units, rounded
+    down. The need of a colocation group counts at its first vertex in topological order only.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -1328,8 +1318,7 @@ class Guide:
                     ways = map(add, label[at : at + series.k], self.remain[w])
                     longest = max(longest, min(ways))
             if state not in self._paid:
-                series.allowance.spend(0, 100)
-                series.allowance.spend(len(state.rest))
+                series.allowance.spend(len(state.rest), 100)
                 self._paid[state] = sum(self.prices.least[v] for v in state.rest)
             longest += self._paid[state]
         return longest - self.prices.room(label[:memory]) if memory else longest
@@ -1743,11 +1732,10 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
 
     classes: list[list[int]] = []
     for d in range(k):
-        known = next((known for known in classes if alike(known[0], d)), None)
-        if known is None:
-            classes.append([d])
-        else:
-            known.append(d)
+        known = next((known for known in classes if alike(known[0], d)), [])
+        if not known:
+            classes.append(known)
+        known.append(d)
     work = [
         max(sum(windows.time(v, d) for v in members) for d in windows.possible[unit])
         for unit, members in enumerate(windows.members)

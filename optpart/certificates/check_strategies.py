@@ -56,18 +56,9 @@ class Strategies:
     Times are on a grid of ticks: rounded up to ``tick`` as the rules say, or, if there is no tick,
     down to thousandths of a nanosecond, which only makes strategies faster.
 
-    Attributes
-    ----------
-    operations : list of dict
-        With ``times`` and ``outputs`` as fractions.
-    edges : list of (int, int, int)
-        Producer, output (−1: it only waits), consumer.
-    home : list of int
-        Group of each operation.
-    spans : list of dict
-        The distinct layouts: the samples of each device.
-    actions : list of list of (int, sync)
-        The layout and the synchronisation of each action of each group.
+    ``edges`` have a producer, an output (−1: it only waits) and a consumer. ``spans`` are the
+    distinct layouts: the samples of each device. ``actions`` are the layout and the synchronisation
+    of each action of each group, and ``home`` is the group of each operation.
     """
 
     def __init__(self, document: dict[str, Any], allowance: Allowance) -> None:
@@ -99,7 +90,6 @@ class Strategies:
         demand(k, "no devices")
         servers = list_of(cluster.get("servers"), "servers", k)
         self.servers = [integer(x, 0, 10**6, "server") for x in servers]
-
         self.memory = [optional(x) for x in list_of(cluster.get("memory"), "memory", k)]
         if unlimited:
             self.memory = [None] * k
@@ -132,9 +122,8 @@ class Strategies:
             role, splittable = operation.get("role"), operation.get("splittable")
             demand(role in ("forward", "backward", "apply"), "unknown role")
             demand(type(splittable) is bool, "splittable is not true or false")
-            self.operations.append(
-                {"role": role, "times": times, "outputs": outputs, "splittable": splittable}
-            )
+            kept = {"role": role, "times": times, "outputs": outputs, "splittable": splittable}
+            self.operations.append(kept)
         n = len(self.operations)
         demand(n, "no operations")
         self.edges = []
@@ -178,10 +167,8 @@ class Strategies:
         home: dict[int, int] = {}
         for g, group in enumerate(groups):
             for o in group:
-                demand(
-                    integer(o, 0, len(self.operations) - 1, "member") not in home,
-                    "an operation is in two groups",
-                )
+                integer(o, 0, len(self.operations) - 1, "member")
+                demand(o not in home, "an operation is in two groups")
                 home[o] = g
         demand(len(home) == len(self.operations), "an operation is in no group")
         self.home = [home[o] for o in range(len(home))]
@@ -193,19 +180,17 @@ class Strategies:
         self.layouts = [sorted({layout for layout, _ in row}) for row in self.actions]
         for p, i, c in self.edges:
             summed = i >= 0 and self.operations[p]["outputs"][i][0] == "summed"
-            demand(
-                not summed or self.home[p] == self.home[c], "a gradient is read in another group"
-            )
+            inside = self.home[p] == self.home[c]
+            demand(not summed or inside, "a gradient is read in another group")
 
     def _read_memory(self, value: object) -> None:
         """Count what a replica holds throughout: parameters, and the optimiser's at an apply."""
         held: list[tuple[int, Fraction]] = []
         for item in list_of(value, "parameters"):
             parameter = object_of(item, "size users", "a parameter")
-            users = [
-                integer(o, 0, len(self.operations) - 1, "user")
-                for o in list_of(parameter.get("users"), "users")
-            ]
+            last = len(self.operations) - 1
+            users = list_of(parameter.get("users"), "users")
+            users = [integer(o, 0, last, "user") for o in users]
             demand(users, "a parameter is used by nothing")
             applies = [o for o in users if self.operations[o]["role"] == "apply"]
             size = not_negative(parameter.get("size"))
@@ -235,13 +220,7 @@ class Strategies:
         self.squares = [sum(len(self.spans[a]) ** 2 for a, _ in row) for row in self.actions]
 
     def going(self, e: int, each: int = 3) -> int:
-        """Return the steps of going through all that an edge can take.
-
-        Parameters
-        ----------
-        each : int
-            Steps for one device of a layout.
-        """
+        """Return the steps of going through an edge, with ``each`` for a device of a layout."""
         p, _, c = self.edges[e]
         g, h = self.home[p], self.home[c]
         if g != h:
@@ -339,9 +318,8 @@ class Strategies:
             pieces = m + n  # slices, or one copy for each
             if output is None or (output[0] == "batched" and not consumer["splittable"]):
                 pieces = m * n
-            self.allowance.spend(
-                50 + (3 * m * n + 12 * pieces) * self.calculation, 600 + 400 * pieces
-            )
+            steps = 50 + (3 * m * n + 12 * pieces) * self.calculation
+            self.allowance.spend(steps, 600 + 400 * pieces)
             self._known[key] = self._read(producer, consumer, output, a, b)
         return self._known[key]  # type: ignore[no-any-return]
 
@@ -408,11 +386,8 @@ class Strategies:
             time = self.allreduce(devices, size)
             if time is None:
                 return None
-            return {
-                **nothing,
-                "delay": {(f, d): time for f in devices for d in devices},
-                "nccl": time,
-            }
+            delay = {(f, d): time for f in devices for d in devices}
+            return {**nothing, "delay": delay, "nccl": time}
         adding = self.copied(sync, size)
         links: dict[tuple[int, int], int] = {}
         for d in devices:
@@ -422,11 +397,8 @@ class Strategies:
                     if time is None:
                         return None
                     links[f, t] = time
-        delay = {
-            (f, d): links.get((f, sync), 0) + adding + links.get((sync, d), 0)
-            for f in devices
-            for d in devices
-        }
+        to = {f: links.get((f, sync), 0) + adding for f in devices}
+        delay = {(f, d): to[f] + links.get((sync, d), 0) for f in devices for d in devices}
         return {**nothing, "delay": delay, "link": links, "device": {sync: adding}}
 
     # Sums of functions of one action, and of two layouts.
@@ -495,9 +467,8 @@ class Strategies:
         ends first to the replica that ends first. Backwards: from any replica to one that reads it.
         """
         p, _, c = self.edges[e]
-        demand(
-            self.returns(e) if backwards else self.usable(e, sample), "a path takes a wrong edge"
-        )
+        right = self.returns(e) if backwards else self.usable(e, sample)
+        demand(right, "a path takes a wrong edge")
 
         def value(what: Any, a: int, b: int) -> int:
             delay: dict[tuple[int, int], int]
@@ -600,14 +571,9 @@ class Strategies:
         if self.sums(e):
             return True
         g, h = self.home[p], self.home[c]
-        key = (
-            "costly",
-            self.operations[p]["outputs"][i][3] if i >= 0 else None,
-            self.operations[p]["splittable"],
-            self.operations[c]["splittable"],
-            g,
-            h,
-        )
+        kind = self.operations[p]["outputs"][i][3] if i >= 0 else None
+        split = self.operations[p]["splittable"], self.operations[c]["splittable"]
+        key = "costly", kind, split, g, h
         if key not in self._known:
             self.allowance.spend(self.going(e), 400)
             pairs = product(self.layouts[g], self.layouts[h])
@@ -713,9 +679,8 @@ def check_row(strategies: Strategies, value: object) -> tuple[Sums, int | None]:
         start = integer(row.get("start"), 0, len(strategies.operations) - 1, "start")
         g, end = strategies.home[start], start
         comparing = 10 if sample is None else 2 * calculating(length([sample]) + 200)
-        strategies.allowance.spend(
-            sum(20 + len(strategies.spans[a]) * comparing for a, _ in strategies.actions[g])
-        )
+        held = sum(len(strategies.spans[a]) for a, _ in strategies.actions[g])
+        strategies.allowance.spend(20 * len(strategies.actions[g]) + held * comparing)
         for j, (layout, _) in enumerate(strategies.actions[g]):
             devices: Iterable[int] = strategies.spans[layout]
             if sample is not None and strategies.follows(start, sample):
@@ -796,11 +761,8 @@ def check_strategies(content: bytes, head: dict[str, Any], allowance: Allowance)
     for (g, h), cells in total.two.items():
         bad = strategies.bad.get((g, h), set())
         allowance.spend(10 * len(strategies.layouts[g]) * len(strategies.layouts[h]))
-        values = [
-            cells.get(cell, 0)
-            for cell in product(strategies.layouts[g], strategies.layouts[h])
-            if cell not in bad
-        ]
+        pairs = product(strategies.layouts[g], strategies.layouts[h])
+        values = [cells.get(cell, 0) for cell in pairs if cell not in bad]
         demand(values, "two groups have no possible layouts, and a certificate is not for that")
         constant += min(values)
     proven = max(0, -(-constant // parts)) / strategies.scale

@@ -194,6 +194,19 @@ def test_other_json_is_rejected(name: str, text: str, attacked: Path) -> None:
     reason(attacked)
 
 
+@pytest.mark.parametrize("name", FILES[:3])
+def test_a_key_that_occurs_twice_is_rejected(name: str, attacked: Path) -> None:
+    (key, value), *_ = json.loads((attacked / name).read_text()).items()
+    text = (
+        f"{{{json.dumps(key)}: {json.dumps(value)}, " + (attacked / name).read_text().lstrip()[1:]
+    )
+    (attacked / name).write_text(text)
+    if name == "instance.json":
+        digest = hashlib.sha256((attacked / name).read_bytes()).hexdigest()
+        replace(attacked / "certificate.json", instance_sha256=digest)
+    assert reason(attacked) == f"{name}: a key occurs twice"
+
+
 def test_each_value_replaced_by_something_else_is_rejected_or_harmless(attacked: Path) -> None:
     """Each value of certificate and schedule in turn is replaced by one of another type."""
     claim = check.check(str(attacked)).split(" (")[0]

@@ -154,6 +154,10 @@ def special_cases() -> list[Case]:
     tight = GraphBuilder()
     for v, memory in enumerate((3, 3, 2, 2, 2)):
         tight.vertex(f"v{v}", 2 + memory, memory=memory)
+    pairs = GraphBuilder()
+    for v, memory in enumerate((5, 5, 2, 2)):
+        pairs.vertex(f"v{v}", 1, memory=memory)
+    uneven = Cluster.of([Device("d0", 1, None, 10), Device("d1", 1, None, 4)])
     apart = GraphBuilder().vertex("a", 4).vertex("b", 4).vertex("c", 1)
     slow = Cluster.of([Device("d0", 4), Device("d1", 1)])
     limited = Cluster.of([Device("d0", 1, None, 6), Device("d1", 1, None, 6)])
@@ -162,6 +166,7 @@ def special_cases() -> list[Case]:
         Instance(jobs.build(), Cluster.uniform(3)),
         Instance(fork.build(), Cluster.uniform(3, bandwidth=2)),
         Instance(tight.build(), limited, Model(memory="estimate")),
+        Instance(pairs.build(), uneven, Model(memory="estimate")),
         Instance(apart.separate("a", "b").build(), slow),
     ]
     found = [case_of(instance) for instance in instances]
@@ -297,6 +302,14 @@ def test_arithmetic_refutes_nothing_that_is_true() -> None:
                 check.refute_by_one_machine(
                     windows, {"device": int(rng.integers(k)), "vertices": chosen}
                 )
+
+
+def test_memory_without_a_limit_has_no_price() -> None:
+    builder = GraphBuilder().vertex("a", 2, memory=9).vertex("b", 2, memory=9)
+    instance = Instance(builder.build(), Cluster.uniform(2), Model(memory="estimate"))
+    windows = windows_below(problem_of(instance), Fraction(1), Fraction(9))
+    with pytest.raises(RejectedError, match="without a memory limit"):
+        check.refute_by_load(windows, {"vertices": [], "load": [1, 1], "memory": [1, 1]})
 
 
 def test_the_records_of_the_arithmetic_tiers_are_accepted_and_sufficient() -> None:

@@ -95,6 +95,14 @@ def test_vertices_that_must_share_a_device_can_fill_it() -> None:
         judge(6, full)
 
 
+def test_what_just_fits_on_a_device_does_not_fill_it() -> None:
+    builder = GraphBuilder().vertex("a", 2, devices=["d0"]).vertex("b", 2, devices=["d0"])
+    instance = Instance(builder.build(), Cluster.uniform(2))
+    refute_by_probing(windows_of(instance, 4), record(["full", 0, [0, 1]]))
+    with pytest.raises(RejectedError, match="leave every unit a device"):
+        refute_by_probing(windows_of(instance, 5), record(["full", 0, [0, 1]]))
+
+
 def test_work_in_an_interval_is_compared_with_the_devices() -> None:
     builder = GraphBuilder()
     for name in "abc":

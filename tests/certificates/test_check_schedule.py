@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart import Instance, retime
+from optpart import Cluster, GraphBuilder, Instance, retime
 from optpart.certificates.check import Problem, RejectedError, check_schedule, read_json
 from optpart.errors import InputError
 from optpart.formats import native
@@ -114,6 +114,35 @@ def test_they_agree_on_the_makespan() -> None:
             instance, document = drawn
             makespan = schedule_from_dict(document, instance).makespan(instance)
             assert check_schedule(problem_of(instance), document) == makespan
+
+
+def test_a_tensor_frees_its_memory_before_another_takes_it() -> None:
+    """``a`` is held until 2, when ``b`` starts and ``c`` ends; ``c`` is held from then on."""
+    vertices = [{"name": name, "ops": 1, "outputs": [1]} for name in "acbd"]
+    problem = Problem(
+        {
+            "format": "optpart-instance/1",
+            "vertices": vertices,
+            "edges": [["a", "b", 0], ["c", "d", 0]],
+            "devices": [{"name": "d", "memory": 1}],
+            "model": {"memory": "edges"},
+        }
+    )
+    place, start = dict.fromkeys("abcd", "d"), {"a": 0, "c": 1, "b": 2, "d": 3}
+    assert check_schedule(problem, {"placement": place, "start": start}) == 4
+    with pytest.raises(RejectedError, match="exceeds its memory"):
+        check_schedule(problem, {"placement": place, "start": start | {"b": 3, "d": 4}})
+
+
+def test_a_transfer_begins_when_its_tensor_exists() -> None:
+    builder = GraphBuilder().vertex("a", 2, outputs=[1]).vertex("b", 3).edge("a", "b")
+    instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
+    document = schedule_to_dict(instance, retime(instance, [0, 1], [0, (0, 1), 1]))
+    assert check_schedule(problem_of(instance), document) == 6
+    document["start"]["b"] = 4
+    document["transfers"][0] |= {"start": 3, "end": 4}
+    with pytest.raises(RejectedError, match="starts late"):
+        check_schedule(problem_of(instance), document)
 
 
 def test_they_read_the_same_instance() -> None:
