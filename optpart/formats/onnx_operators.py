@@ -263,7 +263,8 @@ OPERATORS = Operators(
         **rows(
             "BitCast Cast CastLike CenterCropPad Compress Concat ConstantOfShape DepthToSpace "
             "Expand EyeLike MaxUnpool NonZero OneHot Pad Range ReverseSequence Scatter "
-            "ScatterElements ScatterND Shape Size SpaceToDepth Split TensorScatter Tile Transpose Trilu",
+            "ScatterElements ScatterND Shape Size SpaceToDepth Split TensorScatter Tile "
+            "Transpose Trilu",
             moves,
         ),
         **rows("Gather GatherElements GatherND Slice", _picks),
