@@ -7,7 +7,7 @@ what they stand for, so that listing loads nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -25,7 +25,7 @@ def load(location: str) -> Any:
     return getattr(import_module(module), name)
 
 
-class Registry(Mapping[str, Row]):
+class Registry(MutableMapping[str, Row]):
     """The parts of one kind by name, in the order in which they are listed.
 
     Parameters
@@ -58,6 +58,12 @@ class Registry(Mapping[str, Row]):
         if name in self.rows:
             return self.rows[name]
         return self._plugged_in(self._points[name])
+
+    def __setitem__(self, name: str, row: Row) -> None:
+        self.rows[name] = row
+
+    def __delitem__(self, name: str) -> None:
+        del self.rows[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.rows, *self._points])

@@ -14,6 +14,7 @@ from optpart import Budget, clock
 from optpart.clock import OutOfTimeError, check_time, is_time_up, limited, seconds_left
 from optpart.generate.small import small
 from optpart.methods import registry
+from optpart.methods.starts import UNTIMED
 from optpart.solution.result import Status
 from optpart.solution.termination import Termination
 from optpart.strategies.partition import heft_lookahead, ready_list
@@ -118,7 +119,7 @@ class TestSlowHeuristics:
 
     def test_without_a_limit_they_do_all_their_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ticking(monkeypatch, 1000.0)
-        for budget in (None, Budget(0, deterministic=1.0)):
+        for budget in (UNTIMED, Budget(0, deterministic=1.0)):
             result = registry.get("min-min")(INSTANCE, budget=budget)
             assert result.termination is Termination.COMPLETED
 

@@ -25,7 +25,7 @@ def objects(largest: op.Instance) -> list[object]:
     schedule = op.retime(largest, device, order)
     result = op.Result(
         largest, "some-partitioning-strategy+scheduler", op.Status.FEASIBLE,
-        Fraction(10**30, 3), Fraction(10**30, 7), schedule=schedule,
+        {"makespan": Fraction(10**30, 3)}, {"makespan": Fraction(10**30, 7)}, schedule,
     )  # fmt: skip
     reference = Reference(Fraction(1), Fraction(1), "cpsat", "cpsat")
     comparison = Comparison(largest, reference, (result,) * 50)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from optpart.training.cuts import Cuts, Layout
 
+from bench.reality.cuts import Cuts, Layout
 from bench.reality.layouts import Case, Choice, Floats, Plan, of_seconds, ring_allreduce
 
 #: Nodes of the cluster, four GPUs each: profile, and bit/s to other nodes and inside.

@@ -1,4 +1,4 @@
-"""Plans of training under the model of :mod:`optpart.training.cuts`: measured ones, and the best.
+"""Plans of training under the model of :mod:`bench.reality.cuts`: measured ones, and the best.
 
 A stage of a pipeline runs its microbatches in the order 1F1B; then the replicas of each stage sum
 their gradients and update their weights. A transfer between stages either overlaps with computing,
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from optpart.training.cuts import Cuts, Layout, Times, best_cuts, distinct, iteration_time
+
+from bench.reality.cuts import Cuts, Layout, Times, best_cuts, distinct, iteration_time
 
 NANOSECONDS = 10**9
 

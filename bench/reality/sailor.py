@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from optpart.training.cuts import Cuts, Layout, Times
 
+from bench.reality.cuts import Cuts, Layout, Times
 from bench.reality.layouts import (
     NANOSECONDS,
     Case,

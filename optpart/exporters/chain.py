@@ -14,18 +14,18 @@ from itertools import groupby, pairwise
 
 from optpart.errors import InputError
 from optpart.exporters.plan import Plan
-from optpart.formats.architectures import BLOCKS, MODULES
-from optpart.formats.llm import EMBEDDING, HEAD, NORM
 
-BLOCK = "block"
+EMBEDDING, BLOCK, NORM, HEAD = "embedding", "block", "norm", "head"
 
-_BLOCK = re.compile(rf"(?:.*\.)?(?:{BLOCKS})\.(\d+)(?:\.(.+))?")
-#: What vertices are called, besides modules.
-_VERTICES = {EMBEDDING: "embeddings?|tok_embeddings", NORM: "norm", HEAD: "head|output"}
-_PLACES = {
-    place: re.compile(rf"(?:.*\.)?(?:{_VERTICES[place]}|{modules})")
-    for place, modules in MODULES.items()
-}
+_BLOCK = re.compile(r"(?:.*\.)?(?:blocks?|blk|layers?|h)\.(\d+)(?:\.(.+))?")
+_PLACES = (
+    (
+        EMBEDDING,
+        re.compile(r"(?:.*\.)?(?:embeddings?|embed_tokens|embed_in|wte|wpe|tok_embeddings)"),
+    ),
+    (NORM, re.compile(r"(?:.*\.)?(?:final_layer_?norm|norm|ln_f)")),
+    (HEAD, re.compile(r"(?:.*\.)?(?:head|lm_head|embed_out|output)")),
+)
 _ORDER = {EMBEDDING: 0, BLOCK: 1, NORM: 2, HEAD: 3}
 
 
@@ -155,7 +155,7 @@ def _link(name: str, device: str, remedy: str) -> Link:
         if len(number) > 6:
             raise InputError(f"vertex {name!r}", "has a number beyond any block", remedy)
         return Link(BLOCK, int(number), block[2] or "", name, device)
-    for place, pattern in _PLACES.items():
+    for place, pattern in _PLACES:
         if pattern.fullmatch(name):
             return Link(place, 0, "", name, device)
     raise InputError(f"vertex {name!r}", "is no part of a language model", remedy)

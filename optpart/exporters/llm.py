@@ -14,11 +14,9 @@ from typing import NamedTuple
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
-from optpart.exporters.chain import BLOCK, Chain, Link, chain_of, ends
+from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.exporters.plan import Plan, named
 from optpart.files import Kind, begins, of_document
-from optpart.formats import architectures
-from optpart.formats.llm import EMBEDDING, HEAD, NORM
 from optpart.languages import to_comment, to_json, to_python, to_shell
 
 
@@ -29,8 +27,30 @@ class Text(NamedTuple):
     remarks: list[str]
 
 
-#: Modules by the name of the architecture, or rather of the one that others follow.
-ARCHITECTURES = {row.names[0]: row.modules for row in architectures.ROWS if row.modules is not None}
+class Modules(NamedTuple):
+    """Names of modules in transformers; blocks and their halves as formats of the number."""
+
+    embedding: tuple[str, ...]
+    block: str
+    norm: str
+    head: str
+
+
+#: By the name of the architecture, or rather of the one that others follow.
+ARCHITECTURES = {
+    "llama": Modules(
+        ("model.embed_tokens", "model.rotary_emb"), "model.layers.{}", "model.norm", "lm_head"
+    ),
+    "gpt2": Modules(
+        ("transformer.wte", "transformer.wpe"), "transformer.h.{}", "transformer.ln_f", "lm_head"
+    ),
+    "gpt-neox": Modules(
+        ("gpt_neox.embed_in", "gpt_neox.rotary_emb"),
+        "gpt_neox.layers.{}",
+        "gpt_neox.final_layer_norm",
+        "embed_out",
+    ),
+}
 
 _LLAMA_CPP_DEVICE = (
     r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"

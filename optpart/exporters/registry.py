@@ -34,7 +34,7 @@ class Options:
     shapes : mapping from str to int
         Sizes that were given when the model was read.
     architecture : str, optional
-        How modules are called (:data:`optpart.formats.architectures.ARCHITECTURES`).
+        How modules are called (:data:`optpart.exporters.llm.ARCHITECTURES`).
     unit : str, optional
         The unit of the instance's times (:data:`optpart.exporters.trace.UNITS`).
     """

@@ -53,14 +53,20 @@ from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.json import Entry, parse_json
-from optpart.formats.parsing import check_entries
+from optpart.formats.json import keys, parse_json, sequence
+from optpart.formats.parsing import (
+    check_entries,
+    identifier,
+    known,
+    member,
+    whole_member,
+)
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
-from optpart.problem.rational import shown
+from optpart.problem.rational import non_negative, shown
 
 _KEYS = {"maxFPGAs", "maxCPUs", "maxSizePerFPGA", "nodes", "edges"}
 _NODE = {
@@ -83,73 +89,104 @@ def read(path: str | Path) -> Instance:
 
 def from_dict(document: Any, name: str) -> Instance:
     """Build an instance from the parsed document."""
-    top = Entry(document, "", _KEYS)
-    accelerators = top.whole("maxFPGAs", 0, MOST_DEVICES)
-    cpus = top.whole("maxCPUs", 0, MOST_DEVICES - accelerators)
-    capacity = top.number("maxSizePerFPGA")
-    nodes, edges = top.entries("nodes", _NODE), top.entries("edges", _EDGE)
+    keys(document, _KEYS, "")
+    accelerators = whole_member(document, "maxFPGAs", 0, MOST_DEVICES)
+    cpus = whole_member(document, "maxCPUs", 0, MOST_DEVICES - accelerators)
+    nodes = sequence(member(document, "nodes"), "nodes")
+    edges = sequence(member(document, "edges"), "edges")
     check_entries(len(nodes) * (accelerators + cpus), "run times, nodes times devices")
     builder = GraphBuilder()
-    names = _names(nodes)
-    for node, vertex in zip(nodes, names.values(), strict=True):
-        builder.vertex(vertex, memory=node.number("size"), place=node.place)
+    names = _add_nodes(builder, nodes)
     _add_edges(builder, edges, names, accelerators, cpus)
-    classes: dict[str, list[str]] = {}
-    for node, vertex in zip(nodes, names.values(), strict=True):
-        if node.get("colorClass") is not None:
-            classes.setdefault(node.identifier("colorClass"), []).append(vertex)
-    for group in classes.values():
-        if len(group) > 1:
-            builder.colocate(*group)
-    fpgas = [Device(f"fpga{i}", type="FPGA", memory=capacity) for i in range(accelerators)]
+    _colocate(builder, nodes, list(names.values()))
     return Instance(
         builder.build(),
-        Cluster.of([*fpgas, *(Device(f"cpu{i}", type="CPU") for i in range(cpus))]),
+        _cluster(document, accelerators, cpus),
         Model(memory="estimate"),
-        durations=[_durations(node, accelerators, cpus) for node in nodes],
+        durations=[_durations(node, accelerators, cpus, v) for v, node in enumerate(nodes)],
         name=name,
     )
 
 
-def _names(nodes: list[Entry]) -> dict[str, str]:
-    """Return the names of the vertices by id, in order."""
+def _cluster(document: Any, accelerators: int, cpus: int) -> Cluster:
+    capacity = non_negative(member(document, "maxSizePerFPGA"), "maxSizePerFPGA")
+    return Cluster.of(
+        [
+            *(Device(f"fpga{i}", type="FPGA", memory=capacity) for i in range(accelerators)),
+            *(Device(f"cpu{i}", type="CPU") for i in range(cpus)),
+        ]
+    )
+
+
+def _add_nodes(builder: GraphBuilder, nodes: list[Any]) -> dict[str, str]:
+    """Add the vertices; return their names by id, in order."""
+    ids = [
+        identifier(member(node, "id", f"nodes[{v}]"), f"nodes[{v}].id")
+        for v, node in enumerate(nodes)
+    ]
     titles = {title for node in nodes if isinstance(title := node.get("name"), str) and title}
+    named = len(titles) == len(nodes)
     names: dict[str, str] = {}
-    for node in nodes:
-        identity = node.identifier("id")
+    for v, (node, identity) in enumerate(zip(nodes, ids, strict=True)):
+        place = f"nodes[{v}]"
+        keys(node, _NODE, place)
         if identity in names:
-            raise InputError(node.at("id"), f"a second node {shown(identity)}", "make ids unique")
-        names[identity] = node["name"] if len(titles) == len(nodes) else identity
+            raise InputError(f"{place}.id", f"a second node {shown(identity)}", "make ids unique")
+        names[identity] = node["name"] if named else identity
+        memory = non_negative(member(node, "size", place), f"{place}.size")
+        builder.vertex(names[identity], memory=memory, place=place)
     return names
 
 
-def _durations(node: Entry, accelerators: int, cpus: int) -> list[Fraction | None]:
-    supported = node["supportedOnFpga"]
+def _durations(node: Any, accelerators: int, cpus: int, v: int) -> list[Fraction | None]:
+    place = f"nodes[{v}]"
+    supported = member(node, "supportedOnFpga", place)
     if supported not in (0, 1):
-        place = node.at("supportedOnFpga")
-        raise InputError(place, f"cannot be {shown(supported)}", "give true or false")
-    fast = node.number("fpgaLatency") if supported else None
-    return [fast] * accelerators + [node.number("cpuLatency")] * cpus
+        raise InputError(
+            f"{place}.supportedOnFpga", f"cannot be {shown(supported)}", "give true or false"
+        )
+    fast = None
+    if supported:
+        fast = non_negative(member(node, "fpgaLatency", place), f"{place}.fpgaLatency")
+    slow = non_negative(member(node, "cpuLatency", place), f"{place}.cpuLatency")
+    return [fast] * accelerators + [slow] * cpus
 
 
 def _add_edges(
-    builder: GraphBuilder,
-    edges: list[Entry],
-    names: Mapping[str, str],
-    accelerators: int,
-    cpus: int,
+    builder: GraphBuilder, edges: list[Any], names: Mapping[str, str], accelerators: int, cpus: int
 ) -> None:
-    known = names.keys()
-    tensors = [(names[e.identifier("sourceId", known)], e.number("cost")) for e in edges]
-    targets = [names[e.identifier("destId", known)] for e in edges]
+    tensors, targets = [], []
+    for e, edge in enumerate(edges):
+        place = f"edges[{e}]"
+        keys(edge, _EDGE, place)
+        source, target = (names[known(edge, key, names, place)] for key in ("sourceId", "destId"))
+        tensors.append((source, non_negative(member(edge, "cost", place), f"{place}.cost")))
+        targets.append(target)
     distinct = dict.fromkeys(tensors)
-    entries = len(distinct) * (accelerators + cpus) ** 2
-    check_entries(entries, "transfer times, tensors times pairs of devices")
-    # A transfer costs as much at each of its ends that is on an accelerator.
-    ends = [1] * accelerators + [0] * cpus
+    check_entries(
+        len(distinct) * (accelerators + cpus) ** 2, "transfer times, tensors times pairs of devices"
+    )
     outputs = {
-        (source, cost): builder.output(source, 0, [[cost * (a + b) for b in ends] for a in ends])
+        (source, cost): builder.output(source, 0, _delay(cost, accelerators, cpus))
         for source, cost in distinct
     }
     for tensor, target in zip(tensors, targets, strict=True):
         builder.edge(tensor[0], target, outputs[tensor])
+
+
+def _delay(cost: Fraction, accelerators: int, cpus: int) -> list[list[Fraction]]:
+    """Return transfer times by sender and receiver: ``cost`` for each end on an accelerator."""
+    ends = [1] * accelerators + [0] * cpus
+    return [[cost * (sender + receiver) for receiver in ends] for sender in ends]
+
+
+def _colocate(builder: GraphBuilder, nodes: list[Any], names: list[str]) -> None:
+    classes: dict[str, list[str]] = {}
+    for v, node in enumerate(nodes):
+        color = node.get("colorClass")
+        if color is not None:
+            color = identifier(color, f"nodes[{v}].colorClass")
+            classes.setdefault(color, []).append(names[v])
+    for group in classes.values():
+        if len(group) > 1:
+            builder.colocate(*group)

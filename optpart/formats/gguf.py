@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,11 +31,26 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.architectures import GGUF, Settings, Stored, architecture, opened
-from optpart.formats.json import is_whole
-from optpart.formats.llm import MOST_LAYERS, TYPES, Layer, Step, Transformer, chain
+from optpart.formats.llm import (
+    ATTENTION,
+    EMBEDDING,
+    HEAD,
+    MLP,
+    MOST_LAYERS,
+    NORM,
+    TYPES,
+    Layer,
+    Step,
+    Transformer,
+    Weight,
+    chain,
+    is_whole,
+)
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
+
+SUMMARY = "language models of llama.cpp (GGUF)"
+SUFFIXES = (".gguf",)
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -63,16 +79,26 @@ _KEPT = MOST_LAYERS
 
 _WHOLE = "give a GGUF file with its whole header"
 _PART = re.compile(r"(.+-)(\d{5})(-of-)(\d{5})(\.gguf)", re.IGNORECASE)
+_IN_BLOCK = re.compile(r"blk\.(\d{1,6})\.(.+)")
 
-#: Keys of the entries of an architecture.
-_KEYS = {
-    "number of blocks": "block_count", "hidden size": "embedding_length",
-    "number of heads": "attention.head_count",
-    "number of key-value heads": "attention.head_count_kv",
-    "width of a key": "attention.key_length", "width of a value": "attention.value_length",
-    "window": "attention.sliding_window", "number of experts": "expert_count",
-    "number of experts used": "expert_used_count", "number of positions": "context_length",
-}  # fmt: skip
+#: Tensors outside of blocks, by the beginning of their names.
+_OUTSIDE = (
+    ("token_embd", EMBEDDING), ("position_embd", EMBEDDING), ("token_types", EMBEDDING),
+    ("output_norm", NORM), ("output.", HEAD),
+    ("rope_freqs", ATTENTION), ("rope_factors", ATTENTION),  # every block holds a copy
+)  # fmt: skip
+#: Tensors in blocks; a state-space layer has ssm_…, latent attention attn_kv_a_….
+_INSIDE = (
+    ("attn_kv_", ""), ("attn_q_a", ""), ("attn_q_b", ""), ("attn_k_b", ""), ("attn_v_b", ""),
+    ("attn_", ATTENTION), ("post_attention_norm", ATTENTION),
+    ("ffn_", MLP), ("post_ffw_norm", MLP), ("exp_probs_b", MLP), ("layer_output_norm", MLP),
+)  # fmt: skip
+_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)(_exps|\.\d+)\.")
+
+#: Architectures that compute attention and feed-forward of the same input.
+_PARALLEL = frozenset({"falcon", "phi2", "gptj", "command-r", "cohere2"})
+#: Of so many blocks, all but the last have a window; elsewhere all have it.
+_WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6}
 
 
 def sniff(content: bytes) -> bool:
@@ -99,9 +125,16 @@ def read(path: str | Path, step: Step | None = None) -> Workload:
 
 
 @dataclass(frozen=True)
+class _Tensor:
+    name: str
+    shape: tuple[int, ...]
+    type: str
+
+
+@dataclass(frozen=True)
 class _Header:
     entries: Mapping[str, Any]
-    tensors: dict[str, Stored]
+    tensors: tuple[_Tensor, ...]
 
 
 class _Reader:
@@ -126,20 +159,22 @@ class _Reader:
         found: dict[str, Any] = {}
         for number in range(entries):
             key = self._string(f"entry {number}")
-            place = f"entry {shown(key)}"
             if key in found:
-                raise InputError(place, "is there twice", "give it once")
+                raise InputError(f"entry {shown(key)}", "is there twice", "give it once")
+            place = f"entry {shown(key)}"
             found[key] = self._value(self._number("I", place), place)
-        stored: dict[str, Stored] = {}
+        names: dict[str, None] = {}
+        infos = []
         for number in range(tensors):
-            name = self._string(f"tensor {number}")
-            tensor = self._tensor(f"tensor {shown(name)}")
-            if name in stored:
-                raise InputError(f"tensor {name!r}", "is there twice", "give it once")
-            stored[name] = tensor
-        return _Header(found, stored)
+            infos.append(self._tensor(f"tensor {number}"))
+            if infos[-1].name in names:
+                raise InputError(f"tensor {infos[-1].name!r}", "is there twice", "give it once")
+            names[infos[-1].name] = None
+        return _Header(found, tuple(infos))
 
-    def _tensor(self, place: str) -> Stored:
+    def _tensor(self, place: str) -> _Tensor:
+        name = self._string(place)
+        place = f"tensor {shown(name)}"
         axes = self._number("I", place)
         if not 1 <= axes <= _MOST_AXES:
             raise InputError(place, f"{axes} axes", f"give 1 to {_MOST_AXES}")
@@ -159,7 +194,7 @@ class _Reader:
         shape = lengths[::-1]
         while len(shape) > 1 and shape[0] == 1:  # writers may fill up with ones
             del shape[0]
-        return Stored(tuple(shape), type_)
+        return _Tensor(name, tuple(shape), type_)
 
     def _value(self, type_: int, place: str) -> Any:
         """Return a value, or ``None`` of a long array."""
@@ -226,8 +261,18 @@ class _Reader:
 
 
 def _header(path: Path) -> _Header:
-    with FaultsOf(path), opened(path) as stream:
-        return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
+    with FaultsOf(path):
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise InputError("", "is no file", "name a file")
+            with open(path, "rb") as stream:
+                return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
+        except OSError as error:
+            problem = f"cannot be read ({error.strerror})"
+            raise InputError("", problem, "name a readable file") from None
+        except ValueError:  # a null byte in the path
+            problem = "cannot be the name of a file"
+            raise InputError("", problem, "name a readable file") from None
 
 
 def _merged(path: Path) -> _Header:
@@ -250,8 +295,8 @@ def _merged(path: Path) -> _Header:
         else _header(path.with_name(f"{prefix}{part:05}{of}{total}{suffix}"))
         for part in range(1, parts + 1)
     ]
-    tensors = {name: tensor for header in headers for name, tensor in header.tensors.items()}
-    if len(tensors) < sum(len(header.tensors) for header in headers):
+    tensors = tuple(tensor for header in headers for tensor in header.tensors)
+    if len({tensor.name for tensor in tensors}) < len(tensors):
         raise InputError("", "its parts have tensors of the same name", "give parts of one model")
     stated = headers[0].entries.get("split.tensors.count", len(tensors))
     if stated != len(tensors):
@@ -260,57 +305,122 @@ def _merged(path: Path) -> _Header:
     return _Header(headers[0].entries, tensors)
 
 
+class _Entries:
+    """The entries of one architecture."""
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self._entries = entries
+        architecture = entries.get("general.architecture")
+        if not isinstance(architecture, str):
+            raise InputError("entry 'general.architecture'", "missing", "give a language model")
+        self.architecture = architecture
+
+    def __contains__(self, key: str) -> bool:
+        return f"{self.architecture}.{key}" in self._entries
+
+    def whole(self, key: str, default: int | None = None, least: int = 1) -> int:
+        """Return a whole number; with a default, that one if there is none."""
+        value = self._entries.get(f"{self.architecture}.{key}", default)
+        return self._checked(key, value, least)
+
+    def per_block(self, key: str, blocks: int, default: list[int] | None = None) -> list[int]:
+        """Return a whole number for each block, which the file gives for all or one by one."""
+        value = self._entries.get(f"{self.architecture}.{key}")
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, list):
+            return [self._checked(key, value, 1)] * blocks
+        if len(value) < blocks:
+            raise InputError(self._place(key), f"{len(value)} values", f"give {blocks}")
+        return [self._checked(key, each, 1) for each in value[:blocks]]
+
+    def _checked(self, key: str, value: object, least: int) -> int:
+        if not is_whole(value, least, 10**9):
+            problem = "missing" if value is None else shown(value)
+            remedy = "give a decoder with attention, and a whole number here"
+            raise InputError(self._place(key), problem, remedy)
+        return int(value)  # type: ignore[call-overload, no-any-return]
+
+    def _place(self, key: str) -> str:
+        return f"entry {shown(f'{self.architecture}.{key}')}"
+
+
 def _transformer(header: _Header, path: Path) -> Transformer:
-    entries = header.entries
-    name = entries.get("general.architecture")
-    if not isinstance(name, str):
-        raise InputError("entry 'general.architecture'", "missing", "give a language model")
-    settings = Settings(entries, {what: (f"{name}.{key}",) for what, key in _KEYS.items()})
-    blocks = settings.blocks()
-    if f"{name}.attention.kv_lora_rank" in entries:
+    entries = _Entries(header.entries)
+    blocks = entries.whole("block_count")
+    if blocks > MOST_LAYERS:
+        raise InputError("entry 'block_count'", f"{blocks}", f"give at most {MOST_LAYERS}")
+    if "attention.kv_lora_rank" in entries:
         problem = "has attention with latent keys, whose cache is different"
         raise InputError("", problem, "give a model with keys and values per head")
-    if entries.get(f"{name}.attention.causal") is False:
+    if header.entries.get(f"{entries.architecture}.attention.causal") is False:
         problem = "is an encoder, whose tokens attend to later ones"
         raise InputError("", problem, "give a decoder")
-    hidden, own = settings.whole("hidden size"), architecture(name)
-    heads = _per_block(settings, "number of heads", blocks)
-    kv_heads = _per_block(settings, "number of key-value heads", blocks, heads)
+    hidden = entries.whole("embedding_length")
+    heads = entries.per_block("attention.head_count", blocks)
+    kv_heads = entries.per_block("attention.head_count_kv", blocks, default=heads)
     width = hidden // heads[0]
-    widths = settings.whole("width of a key", width), settings.whole("width of a value", width)
-    size = settings.whole("window", 0)
+    key_width = entries.whole("attention.key_length", width)
+    value_width = entries.whole("attention.value_length", width)
+    window = entries.whole("attention.sliding_window", 0, least=0)
+    period = _WINDOW_PERIODS.get(entries.architecture, 0)
     layers = tuple(
-        Layer(heads[i], kv_heads[i], *widths, own.window(size, i)) for i in range(blocks)
+        Layer(
+            heads[number],
+            kv_heads[number],
+            key_width,
+            value_width,
+            window if window and not (period and number % period == period - 1) else None,
+        )
+        for number in range(blocks)
     )
-    words = header.tensors.get("token_embd.weight")
+    for tensor in header.tensors:
+        _check_keys(tensor, layers)
+    words = next((each for each in header.tensors if each.name == "token_embd.weight"), None)
     if words is None or len(words.shape) != 2:
         problem = "has no matrix 'token_embd.weight'"
         raise InputError("", problem, "give a language model, or the first part of one")
-    title = entries.get("general.name")
+    name = header.entries.get("general.name")
     return Transformer(
-        name=title if isinstance(title, str) and title else path.stem,
+        name=name if isinstance(name, str) and name else path.stem,
         source=f"GGUF file {path.name}",
         hidden=hidden,
         vocab=words.shape[0],
         layers=layers,
-        weights=tuple(GGUF.weights(header.tensors, layers)),
-        norm="layer" if f"{name}.attention.layer_norm_epsilon" in entries else "rms",
+        weights=tuple(_weight(tensor) for tensor in header.tensors),
+        norm="layer" if "attention.layer_norm_epsilon" in entries else "rms",
         activations="float32",  # llama.cpp keeps hidden states in float32
-        experts=settings.whole("number of experts", 0),
-        experts_used=settings.whole("number of experts used", 0),
-        longest=settings.whole("number of positions", 0) or None,
-        parallel=own.parallel or bool(entries.get(f"{name}.use_parallel_residual")),
+        experts=entries.whole("expert_count", 0, least=0),
+        experts_used=entries.whole("expert_used_count", 0, least=0),
+        longest=entries.whole("context_length") if "context_length" in entries else None,
+        parallel=entries.architecture in _PARALLEL
+        or bool(header.entries.get(f"{entries.architecture}.use_parallel_residual")),
     )
 
 
-def _per_block(
-    settings: Settings, what: str, blocks: int, default: list[int] | None = None
-) -> list[int]:
-    """Return a whole number for each block, which the file gives for all or one by one."""
-    key, value = settings.value(what)
-    if value is None and default is not None:
-        return default
-    given = value if isinstance(value, list) else [value] * blocks
-    if len(given) < blocks:
-        raise InputError(key, f"{len(given)} values", f"give {blocks}")
-    return [settings.checked(key, what, each) for each in given[:blocks]]
+def _weight(tensor: _Tensor) -> Weight:
+    inside = _IN_BLOCK.fullmatch(tensor.name)
+    name, rows = (inside[2], _INSIDE) if inside else (tensor.name, _OUTSIDE)
+    place = next((place for start, place in rows if name.startswith(start)), "")
+    if not place:
+        problem = "is of no attention, feed-forward, norm, embedding or head"
+        remedy = "give a decoder of blocks with attention and feed-forward"
+        raise InputError(f"tensor {shown(tensor.name)}", problem, remedy)
+    return Weight(
+        place,
+        int(inside[1]) if inside else None,
+        tensor.shape,
+        tensor.type,
+        experts=bool(inside and _EXPERTS.match(name)),
+    )
+
+
+def _check_keys(tensor: _Tensor, layers: tuple[Layer, ...]) -> None:
+    """Compare the matrix of the keys with what the entries say of heads."""
+    named = re.fullmatch(r"blk\.(\d{1,6})\.attn_k\.weight", tensor.name)
+    if named and int(named[1]) < len(layers):
+        layer = layers[int(named[1])]
+        expected = layer.kv_heads * layer.key_width
+        if tensor.shape[0] != expected:
+            problem = f"has {tensor.shape[0]} rows, but the entries say {expected}"
+            raise InputError(f"tensor {shown(tensor.name)}", problem, "correct one of them")

@@ -29,6 +29,9 @@ from optpart.formats import attributes
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
+SUMMARY = "graphs in GraphML"
+SUFFIXES = (".graphml",)
+
 _EDGE = ("id", "source", "target", "directed", "sourceport", "targetport")
 _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 

@@ -45,7 +45,6 @@ import numpy as np
 
 from optpart.choices import choice
 from optpart.errors import InputError
-from optpart.formats.json import is_whole
 from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, attention, contraction
 from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
@@ -250,10 +249,18 @@ class Step:
             if value not in choices:
                 remedy = " or ".join(repr(each) for each in choices if each)
                 raise InputError(place, f"{shown(value)}", f"give {remedy}")
-        counts = (("batch", self.batch), ("tokens", self.tokens), ("context", self.context))
-        for place, count in counts:
+        for place, count in (
+            ("batch", self.batch),
+            ("tokens", self.tokens),
+            ("context", self.context),
+        ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
+
+
+def is_whole(value: object, least: int, most: int) -> bool:
+    """Return whether it is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def type_named(name: str, place: str) -> str:
@@ -279,37 +286,39 @@ def check(model: Transformer) -> Transformer:
     InputError
         Names the part that does not.
     """
-    blocks = len(model.layers)
-    if not is_whole(blocks, 1, MOST_LAYERS):
-        raise InputError(model.name, f"{blocks} blocks", f"give 1 to {MOST_LAYERS}")
-    check_size(2 * blocks + 3, place=model.name)
-    remedy = f"give a whole number of 1 to {MOST_TOKENS}"
+    if not is_whole(len(model.layers), 1, MOST_LAYERS):
+        problem, remedy = f"{len(model.layers)} blocks", f"give 1 to {MOST_LAYERS}"
+        raise InputError(model.name, problem, remedy)
+    check_size(2 * len(model.layers) + 3, place=model.name)
     for what, value in (("hidden size", model.hidden), ("vocabulary", model.vocab)):
         if not is_whole(value, 1, MOST_TOKENS):
+            remedy = f"give a whole number of 1 to {MOST_TOKENS}"
             raise InputError(model.name, f"the {what} is {shown(value)}", remedy)
-    held = {(weight.place, weight.layer) for weight in model.weights if weight.is_matrix}
     for number, layer in enumerate(model.layers):
-        block = f"{model.name}, block {number}"
         for what, count in layer._asdict().items():
             if not (count is None and what == "window") and not is_whole(count, 1, MOST_TOKENS):
-                raise InputError(block, f"{what.replace('_', ' ')}: {shown(count)}", remedy)
-        for place in (ATTENTION, MLP):
-            if (place, number) not in held:
-                whole = "give the whole model, of attention and feed-forward in every block"
-                raise InputError(block, f"has no {place} matrix", whole)
+                problem = f"{what.replace('_', ' ')}: {shown(count)}"
+                remedy = f"give a whole number of 1 to {MOST_TOKENS}"
+                raise InputError(f"{model.name}, block {number}", problem, remedy)
     if any(weight.experts for weight in model.weights) and not (
         is_whole(model.experts_used, 1, MOST_TOKENS)
         and is_whole(model.experts, model.experts_used, MOST_TOKENS)
     ):
         problem = f"{shown(model.experts_used)} of {shown(model.experts)} experts are used"
         raise InputError(model.name, problem, "say how many there are and how many a token uses")
+    held = {(weight.place, weight.layer) for weight in model.weights if weight.is_matrix}
+    for number in range(len(model.layers)):
+        for place in (ATTENTION, MLP):
+            if (place, number) not in held:
+                remedy = "give the whole model, of attention and feed-forward in every block"
+                raise InputError(f"{model.name}, block {number}", f"has no {place} matrix", remedy)
     _words(model)
     for weight in model.weights:
         if weight.place == HEAD and weight.is_matrix and set(weight.shape) != {*_table(model)}:
             problem = f"the head is a matrix of {_by(weight.shape)}"
             raise InputError(model.name, problem, f"give one of {_by(_table(model))}")
-        if weight.layer is not None and weight.layer >= blocks:
-            problem = f"has weights of block {weight.layer}, but {blocks} blocks"
+        if weight.layer is not None and weight.layer >= len(model.layers):
+            problem = f"has weights of block {weight.layer}, but {len(model.layers)} blocks"
             raise InputError(model.name, problem, "correct the number of blocks")
     return model
 
@@ -359,7 +368,6 @@ class _Chain:
             raise InputError("tied", "the head has a matrix of its own", "leave the option out")
         self.positions = self.batch * (self.tokens if step.logits == "all" else 1)
         self.hidden = self._states(self.batch * self.tokens)
-        self.words = _words(model)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
@@ -372,21 +380,29 @@ class _Chain:
         # Of the last block, only what the head needs is handed on.
         vertices[-1] = vertices[-1]._replace(output=self._states(self.positions))
         vertices += [self._norm(), self._head()]
+        for vertex in vertices:
+            if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
+                raise InputError(
+                    f"{model.name}, {vertex.name}",
+                    "more than 2^63 operations or bytes",
+                    "give smaller sizes, or fewer tokens",
+                )
         builder = GraphBuilder()
-        for name, _, _, flops, read, written, memory, output in vertices:
-            if max(flops, read, written, memory) >= 2**63:
-                place, problem = f"{model.name}, {name}", "more than 2^63 operations or bytes"
-                raise InputError(place, problem, "give smaller sizes, or fewer tokens")
-            builder.vertex(name, flops, memory=memory, outputs=[output])
+        for vertex in vertices:
+            builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
         for source, target in itertools.pairwise(vertices):
             builder.edge(source.name, target.name)
         if self.step.tied == "share":
             builder.colocate(vertices[0].name, vertices[-1].name)
-        columns = list(zip(*vertices, strict=True))
-        counts = (np.array(column, dtype=np.int64) for column in columns[3:6])
         return Workload(
             graph=builder.build(),
-            work=Work(columns[1], columns[2], *counts),
+            work=Work(
+                kinds=tuple(vertex.kind for vertex in vertices),
+                precisions=tuple(vertex.precision for vertex in vertices),
+                flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
+                read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
+                written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+            ),
             name=f"{model.name}-{self.step.mode}",
             source=model.source,
             assumed=(*model.assumed, *self._assumed()),
@@ -396,20 +412,30 @@ class _Chain:
         return size(self.activations, (tokens, self.model.hidden))
 
     def _embedding(self) -> _Cost:
-        held, tokens, type_ = self.held[EMBEDDING, None], self.batch * self.tokens, self.words.type
-        read = sum(
-            min(tokens, each.shape[0]) * (each.bytes // each.shape[0])
-            if each.is_matrix
-            else each.bytes
-            for each in held
+        held = self.held[EMBEDDING, None]
+        tokens = self.batch * self.tokens
+        rows = sum(
+            min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0])
+            if weight.is_matrix
+            else weight.bytes
+            for weight in held
         )
-        states = self.hidden
-        return _Cost(EMBEDDING, "Gather", type_, 0, read, states, _bytes(held), states)
+        return _Cost(
+            name=EMBEDDING,
+            kind="Gather",
+            precision=_words(self.model).type,
+            flops=0,
+            read=rows,
+            written=self.hidden,
+            memory=sum(weight.bytes for weight in held),
+            output=self.hidden,
+        )
 
     def _block(self, number: int) -> list[_Cost]:
-        parts = attention, mlp = self._attention(number), self._mlp(number)
+        parts = [self._attention(number), self._mlp(number)]
         if self.step.granularity != "block":
-            return [*parts]
+            return parts
+        attention, mlp = parts
         held = self._of_block(ATTENTION, number) + self._of_block(MLP, number)
         return [
             _Cost(
@@ -430,17 +456,19 @@ class _Chain:
     def _attention(self, number: int) -> _Cost:
         layer, held = self.model.layers[number], self._of_block(ATTENTION, number)
         flops, weights = self._product(held)
+        end = self.past + self.tokens
         window = layer.window or self.context
-        attended = min(self.past + self.tokens, window + self.tokens - 1)
-        widths = layer.key_width, layer.value_width
-        cached = sum(size(self.kv_dtype, (layer.kv_heads * width,)) for width in widths)
+        attended = min(end, window + self.tokens - 1)
+        cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
+        cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
+        width = layer.key_width + layer.value_width
         # Scores that the causal mask hides are not computed at all, so that nothing is masked.
         scores = self.batch * layer.heads * _pairs(self.tokens, self.past, window)
         return _Cost(
             name=f"block.{number}.attention",
             kind="Attention",
             precision=self._precision(held),
-            flops=flops + attention(scores * sum(widths), scores, masked=False),
+            flops=flops + attention(scores * width, scores, masked=False),
             read=weights + self.hidden + self.batch * attended * cached,
             written=self.hidden + self.batch * self.tokens * cached,
             memory=_bytes(held) + self.batch * min(self.context, window) * cached,
@@ -448,28 +476,51 @@ class _Chain:
         )
 
     def _mlp(self, number: int) -> _Cost:
-        held, states = self._of_block(MLP, number), self.hidden
+        held = self._of_block(MLP, number)
         flops, weights = self._product(held)
-        name, type_, memory = f"block.{number}.mlp", self._precision(held), _bytes(held)
-        return _Cost(name, "FeedForward", type_, flops, weights + states, states, memory, states)
+        return _Cost(
+            name=f"block.{number}.mlp",
+            kind="FeedForward",
+            precision=self._precision(held),
+            flops=flops,
+            read=weights + self.hidden,
+            written=self.hidden,
+            memory=_bytes(held),
+            output=self.hidden,
+        )
 
     def _norm(self) -> _Cost:
         kind, per_element = _NORMS[self.model.norm]
-        memory, states = _bytes(self.held[NORM, None]), self._states(self.positions)
-        flops = per_element * self.positions * self.model.hidden
-        return _Cost(NORM, kind, self.activations, flops, memory + states, states, memory, states)
+        memory = _bytes(self.held[NORM, None])
+        states = self._states(self.positions)
+        return _Cost(
+            name=NORM,
+            kind=kind,
+            precision=self.activations,
+            flops=per_element * self.positions * self.model.hidden,
+            read=memory + states,
+            written=states,
+            memory=memory,
+            output=states,
+        )
 
     def _head(self) -> _Cost:
-        held, words = self.held[HEAD, None], self.words
+        held, words = self.held[HEAD, None], _words(self.model)
         memory = read = _bytes(held)
         if self.model.tied:
             read += words.bytes
             memory += 0 if self.step.tied == "share" else words.bytes
-        type_ = words.type if self.model.tied else self._precision(held)
-        flops = contraction(self.positions * self.model.vocab, self.model.hidden)
-        read += self._states(self.positions)
         logits = size(_LOGITS, (self.positions, self.model.vocab))
-        return _Cost(HEAD, "MatMul", type_, flops, read, logits, memory, logits)
+        return _Cost(
+            name=HEAD,
+            kind="MatMul",
+            precision=words.type if self.model.tied else self._precision(held),
+            flops=contraction(self.positions * self.model.vocab, self.model.hidden),
+            read=read + self._states(self.positions),
+            written=logits,
+            memory=memory,
+            output=logits,
+        )
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
@@ -503,13 +554,13 @@ class _Chain:
         )
         if model.longest is not None and self.context > model.longest:
             yield f"The model was trained for {model.longest:,} positions only."
-        windows = sorted({layer.window for layer in model.layers if layer.window})
-        count = sum((layer.window or MOST_TOKENS) < self.context for layer in model.layers)
-        if count:
+        windows = {layer.window for layer in model.layers if layer.window} - {None}
+        if any(window < self.context for window in windows if window):
+            count = sum(1 for layer in model.layers if (layer.window or MOST_TOKENS) < self.context)
             yield (
                 f"{count} of {len(model.layers)} blocks attend to a window of "
-                f"{' or '.join(f'{window:,}' for window in windows)} positions, "
-                "and hold these only."
+                f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
+                "positions, and hold these only."
             )
         if model.tied and step.tied != "share":
             yield "The head uses the matrix of the embedding; each of the two holds a copy."

@@ -18,17 +18,20 @@ is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.json import Entry, numbers, parse_json, sequence
+from optpart.formats.json import keys, parse_json, sequence
+from optpart.formats.parsing import identifier, known, member, whole_member
 from optpart.limits import MOST_DEVICES
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
+from optpart.problem.rational import non_negative
 
 _KEYS = {"name", "devices", "capacity", "nodes", "edges"}
 _NODE = {"id", "p", "mem"}
@@ -48,27 +51,29 @@ def read(path: str | Path) -> Instance:
 
 def from_dict(document: Any, name: str) -> Instance:
     """Build an instance from the parsed document; ``name`` is used if that has none."""
-    top = Entry(document, "", _KEYS)
-    devices = top.whole("devices", 1, MOST_DEVICES)
-    capacity = top.numbers("capacity", devices, "device")
-    nodes, edges = top.entries("nodes", _NODE), top.entries("edges", _EDGE)
+    keys(document, _KEYS, "")
+    devices = whole_member(document, "devices", 1, MOST_DEVICES)
+    capacity = _numbers(member(document, "capacity"), devices, "capacity")
+    nodes = sequence(member(document, "nodes"), "nodes")
+    edges = sequence(member(document, "edges"), "edges")
     builder = GraphBuilder()
-    names = {node.identifier("id") for node in nodes}
-    for node in nodes:
-        builder.vertex(node.identifier("id"), memory=node.number("mem"), place=node.place)
-    durations = [node.numbers("p", devices, "device") for node in nodes]
-    for edge in edges:
-        source, target = (edge.identifier(key, names) for key in ("src", "dst"))
-        rows = sequence(edge["comm"], edge.at("comm"))
-        if len(rows) != devices:
-            raise InputError(
-                edge.at("comm"), f"{len(rows)} rows", f"give {devices}, one per device"
-            )
-        delay = [
-            numbers(row, devices, f"{edge.at('comm')}[{d}]", "device") for d, row in enumerate(rows)
-        ]
-        builder.edge(source, target, builder.output(source, 0, delay), place=edge.place)
-    given = top.get("name")
+    names = set()
+    durations = []
+    for v, node in enumerate(nodes):
+        place = f"nodes[{v}]"
+        keys(node, _NODE, place)
+        vertex = identifier(member(node, "id", place), f"{place}.id")
+        memory = non_negative(member(node, "mem", place), f"{place}.mem")
+        builder.vertex(vertex, memory=memory, place=place)
+        names.add(vertex)
+        durations.append(_numbers(member(node, "p", place), devices, f"{place}.p"))
+    for e, edge in enumerate(edges):
+        place = f"edges[{e}]"
+        keys(edge, _EDGE, place)
+        source, target = (known(edge, key, names, place) for key in ("src", "dst"))
+        delay = _matrix(member(edge, "comm", place), devices, f"{place}.comm")
+        builder.edge(source, target, builder.output(source, 0, delay), place=place)
+    given = document.get("name")
     return Instance(
         builder.build(),
         Cluster.of([Device(f"d{d}", memory=capacity[d]) for d in range(devices)]),
@@ -76,3 +81,17 @@ def from_dict(document: Any, name: str) -> Instance:
         durations=durations,
         name=given if isinstance(given, str) and given else name,
     )
+
+
+def _matrix(value: Any, size: int, place: str) -> list[list[Fraction]]:
+    rows = sequence(value, place)
+    if len(rows) != size:
+        raise InputError(place, f"{len(rows)} rows", f"give {size}, one per device")
+    return [_numbers(row, size, f"{place}[{d}]") for d, row in enumerate(rows)]
+
+
+def _numbers(value: Any, count: int, place: str) -> list[Fraction]:
+    numbers = sequence(value, place)
+    if len(numbers) != count:
+        raise InputError(place, f"{len(numbers)} entries", f"give {count}, one per device")
+    return [non_negative(number, f"{place}[{i}]") for i, number in enumerate(numbers)]

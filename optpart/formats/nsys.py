@@ -15,14 +15,16 @@ and virtual tables are not read, and every table, text and query has a limit.
 from __future__ import annotations
 
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Collection
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.profile import Profile, Range, Ranges, check_devices
+from optpart.formats.profile import Profile, Range, check_flat
 from optpart.formats.sqlite import guard
 from optpart.problem.rational import shown
 
@@ -35,7 +37,11 @@ _MOST_TEXT = 2**20
 _MOST_TEXTS = 2**28
 #: Millions of instructions of the virtual machine before a query is ended.
 _CALLS = 20_000
-_WORK = tuple(f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("KERNEL", "MEMCPY", "MEMSET"))
+_WORK = (
+    "CUPTI_ACTIVITY_KIND_KERNEL",
+    "CUPTI_ACTIVITY_KIND_MEMCPY",
+    "CUPTI_ACTIVITY_KIND_MEMSET",
+)
 
 
 def read(path: str | Path, names: Collection[str]) -> Profile:
@@ -59,25 +65,30 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
         except UnicodeDecodeError:  # in the definition of a table
             raise InputError("", "not UTF-8 text", "export it with nsys again") from None
         except OSError as error:
-            problem = f"cannot be read ({error.strerror})"
-            raise InputError("", problem, "name a readable file") from None
+            raise InputError(
+                "", f"cannot be read ({error.strerror})", "name a readable file"
+            ) from None
 
 
 def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
-    by_thread, unmatched = _ranges(database, names)
-    ranges = Ranges(by_thread)
+    ranges, unmatched = _ranges(database, names)
+    for of_thread in ranges.values():
+        of_thread.sort(key=lambda each: (each.start, -each.end))
+        check_flat(of_thread)
     calls: dict[int, list[tuple[int, int]]] = {}
-    columns = ("globalTid", "correlationId", "start")
-    for thread, correlation, start in _rows(database, "CUPTI_ACTIVITY_KIND_RUNTIME", columns):
+    for thread, correlation, start in _rows(
+        database, "CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "correlationId", "start")
+    ):
         calls.setdefault(correlation, []).append((thread, start))
+    sums = {thread: [0] * len(found) for thread, found in ranges.items()}
+    starts = {thread: [each.start for each in found] for thread, found in ranges.items()}
     devices: set[int] = set()
-    unlinked = 0
-    of_work = ("start", "end", "deviceId", "correlationId")
+    outside = unlinked = 0
     for table in _WORK:
         if table != _WORK[0] and not _columns(database, table):
             continue
         for start, end, device, correlation, process in _rows(
-            database, table, of_work, ("globalPid",)
+            database, table, ("start", "end", "deviceId", "correlationId"), ("globalPid",)
         ):
             if end < start:
                 raise InputError(table, f"ends at {end}, before {start}", "export it again")
@@ -89,13 +100,44 @@ def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
                 for call in calls.get(correlation, ())
                 if process is None or call[0] // _THREAD == process // _THREAD
             ]
-            if len(launches) == 1:
-                ranges.launch(*launches[0], end - start)
-            else:
+            if len(launches) != 1:
                 unlinked += 1
-    rest = f"{unlinked:,} pieces of work on the device have no launch of their own."
-    times, remarks = ranges.launched(rest if unlinked else "", "trace CUDA and NVTX together")
-    check_devices(devices, _WORK[0])
+                continue
+            thread, begin = launches[0]
+            index = bisect_right(starts.get(thread, []), begin) - 1
+            if index < 0 or begin > ranges[thread][index].end:
+                outside += 1
+                continue
+            sums[thread][index] += end - start
+    if ranges and not any(map(any, sums.values())):
+        raise InputError(
+            "", "no work was launched in the range of a vertex", "trace CUDA and NVTX together"
+        )
+    if len(devices) > 1:
+        listed = ", ".join(map(str, sorted(devices)[:8]))
+        raise InputError(_WORK[0], f"work on devices {listed}", "profile one device at a time")
+    return _profile(ranges, sums, unmatched, outside, unlinked)
+
+
+def _profile(
+    ranges: dict[int, list[Range]],
+    sums: dict[int, list[int]],
+    unmatched: set[str],
+    outside: int,
+    unlinked: int,
+) -> Profile:
+    times: dict[str, list[Fraction]] = {}
+    for thread, found in ranges.items():
+        for each, total in zip(found, sums[thread], strict=True):
+            times.setdefault(each.name, []).append(Fraction(total))
+    idle = sum(not any(found) for found in times.values())
+    remarks = ["times are sums of the kernels, copies and fills that were launched."]
+    if idle:
+        remarks.append(f"{idle:,} of the vertices launched nothing and take no time.")
+    if outside:
+        remarks.append(f"{outside:,} launches were in the range of no vertex.")
+    if unlinked:
+        remarks.append(f"{unlinked:,} pieces of work on the device have no launch of their own.")
     return Profile(
         {name: tuple(found) for name, found in sorted(times.items())},
         unmatched=tuple(sorted(unmatched)),
@@ -109,8 +151,11 @@ def _ranges(
     """Return the ranges of vertices by thread, and the names of all other ones."""
     texts: dict[int, str] = {}
     if _columns(database, "StringIds"):
-        rows = _rows(database, "StringIds", ("id",), ("value",))
-        texts = {key: value for key, value in rows if isinstance(value, str)}
+        texts = {
+            key: value
+            for key, value in _rows(database, "StringIds", ("id",), ("value",))
+            if isinstance(value, str)
+        }
     found: dict[int, list[Range]] = {}
     unmatched = set()
     for thread, start, end, text, text_id, kind in _rows(
@@ -122,8 +167,9 @@ def _ranges(
         if name is None:
             continue
         if end < start:
-            problem = f"{shown(name)} ends before it starts"
-            raise InputError("NVTX_EVENTS", problem, "export it again")
+            raise InputError(
+                "NVTX_EVENTS", f"{shown(name)} ends before it starts", "export it again"
+            )
         if name in names:
             found.setdefault(thread, []).append(Range(start, end, name))
         else:

@@ -1,13 +1,18 @@
 """ONNX models: the dataflow graph of one inference, with its weights, tensor sizes and work.
 
-:mod:`~optpart.formats.dataflow` says what is a vertex. Constant, as runtimes fold it before the
-first inference, are
+A vertex is a node of the file whose output depends on the inputs of the model. Everything else is
+constant, as runtimes fold it before the first inference, and no vertex:
 
-- initializers, also of inputs, ``Constant`` nodes and what is computed of them alone, with the size
-  in which it is read; quantised weights that ``DequantizeLinear`` reads stay quantised, and it is a
-  vertex;
-- arithmetic on shapes (``Shape``, ``Gather``, ``Concat``, …), once the sizes of the inputs are
-  known.
+- Initializers, ``Constant`` nodes and what is computed of them alone are resident memory of the
+  operations that read them, with the size in which they are read. Of a constant that several
+  operations read, each holds a copy, since they may run on different devices. Quantised weights
+  that ``DequantizeLinear`` reads stay quantised; it is a vertex.
+- Arithmetic on shapes (``Shape``, ``Gather``, ``Concat``, …) is constant once the sizes of the
+  inputs are known.
+
+The inputs of the model are no vertices: their data lie ready on every device. An input with an
+initializer, which gives it a value, is a constant. The outputs of the model stay where they are
+computed. A vertex has an output for its first one, and for every further one that something reads.
 
 Weights in files of their own are not read; their sizes follow from their shapes.
 """
@@ -17,25 +22,28 @@ from __future__ import annotations
 import graphlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from optpart.errors import FaultsOf, InputError
 from optpart.files import MOST_BYTES, read_bytes
-from optpart.formats.dataflow import Vertex, check_sizes, check_symbols, workload
-from optpart.formats.onnx_operators import OPERATORS
+from optpart.formats.onnx_operators import Operation, cost, known
 from optpart.formats.onnx_shapes import Inference
-from optpart.formats.operator_cost import Operation
 from optpart.formats.parsing import listed
 from optpart.languages import to_shell
 from optpart.limits import check_size
+from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
-from optpart.problem.workload import Workload
+from optpart.problem.workload import Work, Workload
 
 if TYPE_CHECKING:
     from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+SUFFIXES = (".onnx",)
 
 #: Functions that call functions; the library inlines them by recursion.
 _DEEPEST_CALLS = 100
@@ -158,9 +166,10 @@ def _inlined(model: ModelProto) -> ModelProto:
         if len(tensor.dims) and max(tensor.dims) > 1024:
             tensor.ClearField("raw_data")
     try:
-        return onnx.inliner.inline_local_functions(model)
+        inlined = onnx.inliner.inline_local_functions(model)
     except (RuntimeError, ValueError, TypeError) as error:
         raise InputError("functions", str(error), _CHECK) from None
+    return inlined
 
 
 def _check_calls(model: ModelProto) -> None:
@@ -195,6 +204,26 @@ def _callee(message: NodeProto | FunctionProto, name: str) -> tuple[str, str, st
     return message.domain, name, message.overload
 
 
+@dataclass
+class _Vertex:
+    """A node that is a vertex.
+
+    Attributes
+    ----------
+    node : NodeProto
+    operation : Operation
+    place : str
+        As errors name it.
+    outputs : list of str
+        Values that are tensors of the graph.
+    """
+
+    node: NodeProto
+    operation: Operation
+    place: str
+    outputs: list[str]
+
+
 class _Reader:
     """Reads one model; see :func:`read`."""
 
@@ -215,56 +244,84 @@ class _Reader:
         newest = onnx.defs.onnx_opset_version()
         if opsets.get("", 0) > newest:
             self._assumed.append(
-                f"Operators of opset {opsets['']} are as in opset {newest}, "
-                f"the newest that onnx {onnx.__version__} knows."
+                f"operators of opset {opsets['']} are as in opset {newest}, "
+                f"the newest that onnx {onnx.__version__} knows"
             )
         if model.training_info:
-            self._assumed.append("One inference is meant; the file's training_info is left out.")
+            self._assumed.append("one inference is meant; the file's training_info is left out")
         self._symbols = symbols = _Symbols(shapes)
         inputs = {value.name: symbols.bound(value, is_input=True) for value in graph.input}
         declared = {
             value.name: symbols.bound(value, is_input=False)
             for value in (*graph.value_info, *graph.output)
         }
-        check_symbols(shapes, symbols.seen)
+        symbols.check()
         _check_texts("graph", (graph.name, *(each.name for each in graph.initializer)))
         self._values = Inference(opsets, declared)
         for tensor in graph.initializer:
             if tensor.name in self._values:
                 raise InputError(f"initializer {tensor.name!r}", "is there twice", _CHECK)
             self._values.add_constant(tensor.name, tensor)
-        for name, type_ in inputs.items():
-            if name not in self._values:
-                self._values.add_input(name, type_)
+        self._inputs = [name for name in inputs if name not in self._values]
+        for name in self._inputs:
+            self._values.add_input(name, inputs[name])
 
     def workload(self, name: str) -> Workload:
         """Read it."""
-        vertices, values, graph = self._vertices(), self._values, self._graph
-        for each in graph.output:
-            if each.name not in values:
+        vertices = list(self._vertices())
+        if not vertices:
+            raise InputError(
+                "graph", "no operation depends on an input", "give a model that has some"
+            )
+        for each in self._graph.output:
+            if each.name not in self._values:
                 raise InputError(f"output {each.name!r}", "is computed by no node", _CHECK)
-        used = {value for node in graph.node for value in node.input}
-        placed = [
-            node.name or node.op_type
-            for node in graph.node
-            if len(getattr(node, "device_configurations", ()))  # since ONNX 1.18
-        ]
-        for what, names in (
-            (
-                "Initializers that no operation reads take no memory",
-                [each.name for each in graph.initializer if each.name not in used],
+        builder, names = GraphBuilder(), self._names(vertices)
+        producer: dict[str, tuple[int, int]] = {}
+        readers: dict[str, list[int]] = {}
+        flops, read, written = [], [], []
+        for v, vertex in enumerate(vertices):
+            memory = 0
+            for value in dict.fromkeys(filter(None, vertex.node.input)):
+                if value in self._values.constant:
+                    memory += self._values.tensor(value, vertex.place).bytes
+                    readers.setdefault(value, []).append(v)
+            found = _cost(vertex)
+            flops.append(found[0])
+            read.append(found[1])
+            written.append(found[2])
+            sizes = [self._values.tensor(value, vertex.place).bytes for value in vertex.outputs]
+            builder.vertex(names[v], found[0], memory=memory, outputs=sizes)
+            for value in filter(None, vertex.node.input):
+                if value in producer:
+                    source, output = producer[value]
+                    builder.edge(names[source], names[v], output)
+            producer |= {value: (v, k) for k, value in enumerate(vertex.outputs)}
+        self._assume_constants(readers)
+        self._assume_operators(vertices)
+        self._assume_devices()
+        operations = [vertex.operation for vertex in vertices]
+        return Workload(
+            graph=builder.build(),
+            work=Work(
+                kinds=tuple(operation.kind for operation in operations),
+                precisions=tuple(_precision(operation) for operation in operations),
+                flops=np.array(flops, dtype=np.int64),
+                read=np.array(read, dtype=np.int64),
+                written=np.array(written, dtype=np.int64),
             ),
-            ("Shapes that the file states differently are inferred", values.contradicted),
-            ("Device configurations do not bind", placed),
-        ):
-            if names:
-                self._assumed.append(f"{what}: {listed(names)}.")
-        title, source = graph.name or name, f"ONNX model {name}"
-        return workload(vertices, values, OPERATORS, title, source, self._assumed, _CHECK)
+            name=self._graph.name or name,
+            source=f"ONNX model {name}",
+            assumed=tuple(self._assumed),
+        )
 
     def nodes(self, whole: ModelProto) -> Nodes:
         """Tell which nodes are vertices; ``whole`` is the model with its weights."""
-        computed_by = {vertex.outputs[0]: vertex.name for vertex in self._vertices()}
+        vertices = list(self._vertices())
+        names = self._names(vertices)
+        computed_by = {
+            vertex.outputs[0]: name for vertex, name in zip(vertices, names, strict=True)
+        }
         of_node = [computed_by.get(next(filter(None, node.output))) for node in self._graph.node]
         values = self._values
         sizes: dict[str, TensorProto] = {}
@@ -274,15 +331,14 @@ class _Reader:
                 sizes[node.output[0]] = values.value(node.output[0])
         outputs = [list(node.output) for node in self._graph.node]
         assert outputs == [list(node.output) for node in whole.graph.node]
-        return Nodes(whole, tuple(of_node), tuple(values.inputs), values.types, sizes)
+        return Nodes(whole, tuple(of_node), tuple(self._inputs), values.types, sizes)
 
-    def _vertices(self) -> list[Vertex]:
-        """Return the nodes that are vertices."""
+    def _vertices(self) -> Iterator[_Vertex]:
+        """Yield the nodes that are vertices, once it is known what they read and write."""
         values, constant = self._values, self._values.constant
         read = {name for node in self._graph.node for name in node.input}
         read |= {output.name for output in self._graph.output}
         read.discard("")
-        found = []
         for number, node in enumerate(self._graph.node):
             kind = _kind(node)
             place = f"node {node.name or number!r} ({kind})"
@@ -300,14 +356,15 @@ class _Reader:
             for name in filter(None, (*node.input, *kept)):
                 self._check_sized(name, place)
             operation = Operation(
-                kind,
-                tuple(values.tensor(name, place) if name else None for name in node.input),
-                tuple(values.tensor(name, place) if name in kept else None for name in node.output),
-                _attributes(node, place),
+                kind=kind,
+                inputs=tuple(values.tensor(name, place) if name else None for name in node.input),
+                outputs=tuple(
+                    values.tensor(name, place) if name == written[0] or name in read else None
+                    for name in node.output
+                ),
+                attributes=_attributes(node, place),
             )
-            reads = [name for name in node.input if name]
-            found.append(Vertex(node.name or written[0], operation, place, reads, kept))
-        return self._named_apart(found)
+            yield _Vertex(node, operation, place, kept)
 
     def _check(self, node: NodeProto, place: str) -> None:
         """Check what holds of every node, whatever its operator."""
@@ -335,40 +392,105 @@ class _Reader:
         """Say which sizes to give if the shape of a value depends on them."""
         if self._values.is_sized(name):
             return
-        symbols = self._symbols.open_in(*self._values.inputs, name)
+        symbols = self._symbols.open_in(*self._inputs, name)
         if symbols:
             listed = ", ".join(map(repr, symbols))
             options = to_shell(word for each in symbols for word in ("--shape", f"{each}=1"))
             remedy = f"give them as in {options}"
             raise InputError(place, f"the shape of {name!r} depends on the open {listed}", remedy)
 
-    def _named_apart(self, vertices: list[Vertex]) -> list[Vertex]:
-        """Give all but the first of several vertices of one name a number."""
-        count = Counter(vertex.name for vertex in vertices)
-        double = [name for name, times in count.items() if times > 1]
-        taken, number = set(count), dict.fromkeys(double, 0)
-        found = []
-        for vertex in vertices:
-            name = unique = vertex.name
-            if name in number:
-                number[name] += 1
-                while number[name] > 1 and unique in taken:
+    def _names(self, vertices: list[_Vertex]) -> list[str]:
+        """Name vertices after nodes or, if unnamed, first outputs; double names get a number."""
+        wanted = [each.node.name or next(filter(None, each.node.output)) for each in vertices]
+        taken, count = set(wanted), Counter(wanted)
+        double = {name for name, times in count.items() if times > 1}
+        number = dict.fromkeys(double, 1)
+        names = []
+        for name in wanted:
+            if name in double and number[name] > 1:
+                unique = name
+                while unique in taken:
                     unique = f"{name}_{number[name]}"
-                    number[name] += unique in taken
+                    number[name] += 1
                 taken.add(unique)
-            found.append(replace(vertex, name=unique))
+                names.append(unique)
+            else:
+                number[name] = 2
+                names.append(name)
         if double:
-            self._assumed.append(f"Operations of the same name are numbered: {listed(double)}.")
-        return found
+            self._assumed.append(f"operations of the same name are numbered: {listed(double)}")
+        return names
+
+    def _assume_constants(self, readers: Mapping[str, list[int]]) -> None:
+        """Say what became of inputs, and of constants that none or several operations read."""
+        values = self._values
+        if self._inputs:
+            self._assumed.append(f"the inputs lie ready on every device: {listed(self._inputs)}")
+        copies: dict[str, dict[str, int]] = {}
+        vertices: dict[str, set[int]] = {}
+        for name, reading in readers.items():
+            whole, size = values.constant[name], values.tensor(name, "").bytes
+            copies.setdefault(whole, {})[name] = len(reading) * size
+            vertices.setdefault(whole, set()).update(reading)
+        excess = {
+            whole: sum(sizes.values()) - values.tensor(whole, "").bytes
+            for whole, sizes in copies.items()
+            if len(vertices[whole]) > 1
+        }
+        tied = sorted((name for name in excess if excess[name] > 0), key=lambda n: -excess[n])
+        if tied:
+            total = sum(excess[name] for name in tied)
+            self._assumed.append(
+                f"constants that several operations read are counted at each, {total} bytes in "
+                f"excess: {listed(tied)}"
+            )
+        used = {name for node in self._graph.node for name in node.input}
+        unused = [each.name for each in self._graph.initializer if each.name not in used]
+        if unused:
+            self._assumed.append(
+                f"initializers that no operation reads take no memory: {listed(unused)}"
+            )
+        if values.contradicted:
+            names = listed(values.contradicted)
+            self._assumed.append(f"shapes that the file states differently are inferred: {names}")
+
+    def _assume_operators(self, vertices: list[_Vertex]) -> None:
+        guessed = dict.fromkeys(
+            each.operation.kind for each in vertices if not known(each.operation.kind)
+        )
+        if guessed:
+            self._assumed.append(
+                "operators whose work is unknown count one operation per output element: "
+                + listed(guessed)
+            )
+
+    def _assume_devices(self) -> None:
+        """Say that placements which a file suggests do not bind."""
+        placed = [
+            node.name or node.op_type
+            for node in self._graph.node
+            if len(getattr(node, "device_configurations", ()))  # since ONNX 1.18
+        ]
+        if placed:
+            self._assumed.append(f"device configurations do not bind: {listed(placed)}")
 
 
 class _Symbols:
-    """The sizes that a model leaves open, and those that are given."""
+    """The sizes that a model leaves open, and those that are given.
+
+    Raises
+    ------
+    InputError
+        If a given one is no size.
+    """
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        check_sizes(sizes)
+        for symbol, size in sizes.items():
+            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**63:
+                place = f"shape {symbol!r}"
+                raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
         self._sizes = sizes
-        self.seen: dict[str, None] = {}
+        self._seen: dict[str, None] = {}
         self._open: dict[str, list[str]] = {}
 
     def bound(self, value: ValueInfoProto, *, is_input: bool) -> TypeProto:
@@ -387,7 +509,7 @@ class _Symbols:
             if not symbol and is_input and dim.dim_value <= 0:
                 symbol = f"{value.name}.{axis}"
             if symbol:
-                self.seen[symbol] = None
+                self._seen[symbol] = None
                 if symbol in self._sizes:
                     dim.dim_value = self._sizes[symbol]
                 else:
@@ -397,9 +519,34 @@ class _Symbols:
                 dim.ClearField("dim_value")
         return type_
 
+    def check(self) -> None:
+        """Refuse sizes of what the model does not have."""
+        for symbol in self._sizes:
+            if symbol not in self._seen:
+                remedy = f"choose one of {listed(self._seen)}" if self._seen else "leave it out"
+                raise InputError(f"shape {symbol!r}", "the model has no such size", remedy)
+
     def open_in(self, *names: str) -> list[str]:
         """Return the symbols without a size in the types of these values."""
         return list(dict.fromkeys(each for name in names for each in self._open.get(name, ())))
+
+
+def _cost(vertex: _Vertex) -> tuple[int, int, int]:
+    """Return operations, bytes read and bytes written."""
+    try:
+        found = cost(vertex.operation)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"its shapes or attributes do not fit the operator ({error})"
+        raise InputError(vertex.place, problem, _CHECK) from None
+    if max(found) >= 2**63:
+        raise InputError(vertex.place, "takes more than 2^63 operations", "give smaller shapes")
+    return found
+
+
+def _precision(operation: Operation) -> str:
+    """Return the type of the first input that is not a mere choice, as that of ``Where`` is."""
+    tensors = [each for each in (*operation.inputs, *operation.outputs) if each is not None]
+    return next((each for each in tensors if each.type != "bool"), tensors[0]).precision
 
 
 def _stored(node: NodeProto, kind: str) -> TensorProto | None:

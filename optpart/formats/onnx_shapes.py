@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.errors import InputError
-from optpart.formats.onnx_operators import OPERATORS
-from optpart.formats.operator_cost import BITS, Tensor
+from optpart.formats.onnx_operators import Tensor, has_size, known
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, TypeProto
@@ -75,25 +74,23 @@ class Inference:
 
     Attributes
     ----------
-    inputs, constant
-        As :class:`~optpart.formats.dataflow.Values` has them.
+    constant : dict from str to str
+        Values that do not depend on the inputs of the model, each with the constant that it is,
+        or is a part of, in another order or type; itself if there is no such.
     contradicted : list of str
         Values that have another shape than the file states.
-    types : dict from str to TypeProto
-        Types of all values so far.
     """
 
     def __init__(self, opsets: Mapping[str, int], declared: Mapping[str, TypeProto]) -> None:
         import onnx.checker
         import onnx.helper
 
-        self.inputs: list[str] = []
         self.constant: dict[str, str] = {}
         self.contradicted: list[str] = []
         self._opsets = dict(opsets)
         self._imports = [onnx.helper.make_opsetid(*each) for each in opsets.items()]
         self._declared = declared
-        self.types: dict[str, TypeProto] = {}
+        self._types: dict[str, TypeProto] = {}
         self._tensors: dict[str, Tensor] = {}
         self._values: dict[str, TensorProto] = {}
         self._schemas: dict[str, OpSchema | None] = {}
@@ -101,17 +98,21 @@ class Inference:
         self._context.ir_version = onnx.IR_VERSION
         self._context.opset_imports = self._opsets
 
+    @property
+    def types(self) -> Mapping[str, TypeProto]:
+        """Types of all values so far."""
+        return self._types
+
     def value(self, name: str) -> TensorProto:
         """Return a small constant that is computed; ``KeyError`` if it is not."""
         return self._values[name]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.types
+        return name in self._types
 
     def add_input(self, name: str, type_: TypeProto) -> None:
         """Add an input of the model."""
-        self.inputs.append(name)
-        self.types[name] = type_
+        self._types[name] = type_
 
     def add_constant(self, name: str, tensor: TensorProto) -> None:
         """Add a constant that the file stores, in itself or beside it.
@@ -124,7 +125,7 @@ class Inference:
         import onnx.helper
 
         type_ = onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-        self.types[name] = type_
+        self._types[name] = type_
         self.constant[name] = name
         stored = tensor.data_location != onnx.TensorProto.EXTERNAL
         if tensor.data_type != onnx.TensorProto.STRING:
@@ -149,14 +150,14 @@ class Inference:
         return self._tensors[name]
 
     def _tensor(self, name: str, place: str) -> Tensor:
-        type_ = self.types[name]
+        type_ = self._types[name]
         field = type_.WhichOneof("value")
         if field is None:
             raise InputError(place, f"type and shape of {name!r} are unknown", _STATE)
         if field != "tensor_type":
             raise InputError(place, f"{name!r} is a {field}", "give a model of dense tensors")
         dtype = _type_names().get(type_.tensor_type.elem_type, "undefined")
-        if dtype not in BITS:
+        if not has_size(dtype):
             problem = f"{name!r} has elements of type {dtype}"
             raise InputError(place, problem, "give a model of tensors of numbers")
         shape = _shape(type_)
@@ -172,7 +173,7 @@ class Inference:
 
     def is_sized(self, name: str) -> bool:
         """Return whether the shape of a value is known."""
-        return name in self._tensors or _shape(self.types[name]) is not None
+        return name in self._tensors or _shape(self._types[name]) is not None
 
     def infer(self, node: NodeProto, kind: str, place: str) -> None:
         """Learn what a node tells of its outputs; its inputs are known.
@@ -184,9 +185,9 @@ class Inference:
         """
         inferred = self._inferred(node, kind, place)
         if kind in _SHAPED_AS_INPUT and node.input[:1] and node.input[0] and node.output[0]:
-            inferred[node.output[0]] = self.types[node.input[0]]
+            inferred[node.output[0]] = self._types[node.input[0]]
         for name in filter(None, node.output):
-            self.types[name] = self._completed(name, inferred.get(name))
+            self._types[name] = self._completed(name, inferred.get(name))
         if self._is_constant(node, kind):
             stored = [name for name in node.input if name in self.constant]
             main = max(stored, key=self._elements, default="")
@@ -206,7 +207,7 @@ class Inference:
         _check_attributes(node, place)
         axes = _SHAPE_INPUT.get(kind, len(node.input))
         if axes < len(node.input) and node.input[axes]:
-            shape = _shape(self.types[node.input[axes]])
+            shape = _shape(self._types[node.input[axes]])
             if shape is not None and max(shape, default=0) > _MOST_AXES:
                 problem = f"an output with more than {_MOST_AXES} axes"
                 raise InputError(place, problem, "give an entry per axis")
@@ -216,14 +217,17 @@ class Inference:
             return onnx.shape_inference.infer_node_outputs(
                 schema,
                 node,
-                {name: self.types[name] for name in inputs},
+                {name: self._types[name] for name in inputs},
                 {name: self._values[name] for name in inputs if name in self._values},
                 opset_imports=self._imports,
             )
         except (
-            onnx.checker.ValidationError, onnx.shape_inference.InferenceError,
-            RuntimeError, TypeError, ValueError,
-        ) as error:  # fmt: skip
+            onnx.checker.ValidationError,
+            onnx.shape_inference.InferenceError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise InputError(place, str(error), _REMEDY) from None
 
     def _schema(self, node: NodeProto, kind: str) -> OpSchema | None:
@@ -264,14 +268,14 @@ class Inference:
         return completed
 
     def _elements(self, name: str) -> int:
-        shape = _shape(self.types[name])
+        shape = _shape(self._types[name])
         return 0 if shape is None else math.prod(shape[:_MOST_AXES])
 
     def _is_constant(self, node: NodeProto, kind: str) -> bool:
         inputs = [name for name in node.input if name]
         if kind in ("Shape", "Size") and inputs and self.is_sized(inputs[0]):
             return True
-        if kind not in OPERATORS or kind in _NEVER_CONSTANT:
+        if not known(kind) or kind in _NEVER_CONSTANT:
             return False
         return all(name in self.constant for name in inputs)
 
@@ -282,7 +286,7 @@ class Inference:
 
         outputs = [name for name in node.output if name]
         # As many as its input has elements, per axis.
-        if node.op_type != "NonZero" and not all(_is_small(self.types[name]) for name in outputs):
+        if node.op_type != "NonZero" and not all(_is_small(self._types[name]) for name in outputs):
             return
         inputs = [name for name in node.input if name]
         asks_shape = node.op_type in ("Shape", "Size")
@@ -304,8 +308,8 @@ class Inference:
         for name, result in zip(outputs, results, strict=True):
             value = onnx.numpy_helper.from_array(np.asarray(result), name)
             type_ = onnx.helper.make_tensor_type_proto(value.data_type, value.dims)
-            if type_.tensor_type.elem_type == self.types[name].tensor_type.elem_type:
-                self.types[name], self._values[name] = type_, value
+            if type_.tensor_type.elem_type == self._types[name].tensor_type.elem_type:
+                self._types[name], self._values[name] = type_, value
 
 
 def _asked(node: NodeProto, tensor: Tensor) -> NDArray[np.int64]:
@@ -318,11 +322,10 @@ def _asked(node: NodeProto, tensor: Tensor) -> NDArray[np.int64]:
 
 @functools.cache
 def _type_names() -> dict[int, str]:
-    """Return the names of element types as :data:`BITS` has them."""
+    """Return the library's names of element types, in lower case."""
     from onnx import TensorProto
 
-    names = {number: name.lower() for name, number in TensorProto.DataType.items()}
-    return names | {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
+    return {number: name.lower() for name, number in TensorProto.DataType.items()}
 
 
 def _check_attributes(node: NodeProto, place: str) -> None:

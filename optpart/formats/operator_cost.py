@@ -17,10 +17,8 @@ they cost, so that a model costs the same whichever format it is read from.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeVar
 
 #: Operations of a multiply-add.
 MULTIPLY_ADD = 2
@@ -61,144 +59,95 @@ GRU = 3 * _GATE + 5
 RNN = _GATE
 
 
-#: Bits of an element, by the names of ONNX and PyTorch in lower case.
-BITS = {
-    "float64": 64, "float32": 32, "float16": 16, "bfloat16": 16,
-    "complex128": 128, "complex64": 64, "complex32": 32, "bool": 8,
-    "int64": 64, "int32": 32, "int16": 16, "int8": 8, "int4": 4, "int2": 2,
-    "uint64": 64, "uint32": 32, "uint16": 16, "uint8": 8, "uint4": 4, "uint2": 2,
-    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8,
-    "float8_e4m3fn": 8, "float8_e5m2": 8, "float8_e4m3fnuz": 8, "float8_e5m2fnuz": 8,
-    "float4e2m1": 4,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A dense tensor of known shape, of one of the types of :data:`BITS`."""
-
-    type: str
-    shape: tuple[int, ...]
+class Tensor(Protocol):
+    """Shape and type of a tensor, as far as a reader knows them."""
 
     @property
     def elements(self) -> int:
         """Number of elements."""
-        return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Size in bytes; elements of less than a byte are packed."""
-        return -(-self.elements * BITS[self.type] // 8)
+        """Size in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An operation with the types of what it reads and writes.
-
-    Attributes
-    ----------
-    kind : str
-        The operator as its format names it: ``"Conv"``, ``"com.microsoft.Attention"``,
-        ``"aten.convolution"``.
-    inputs, outputs : tuple of (Tensor or None)
-        ``None`` where an optional one is left out.
-    attributes : mapping from str to value
-        Those that the file gives: numbers, texts, lists of them.
-    named : mapping from str to tuple of Tensor
-        The inputs by the names of arguments, where the format has such.
-    """
-
-    kind: str
-    inputs: tuple[Tensor | None, ...]
-    outputs: tuple[Tensor | None, ...]
-    attributes: Mapping[str, Any]
-    named: Mapping[str, tuple[Tensor, ...]] = field(default_factory=dict)
-
-    def input(self, i: int) -> Tensor:
-        """Return a required input."""
-        tensor = self.inputs[i]
-        if tensor is None:
-            raise ValueError(f"no input {i}")
-        return tensor
-
-    def has(self, i: int) -> bool:
-        """Return whether an optional input is given."""
-        return i < len(self.inputs) and self.inputs[i] is not None
-
-    def tensor(self, *names: str) -> Tensor:
-        """Return the argument of the first of these names that there is."""
-        for name in names:
-            if self.named.get(name):
-                return self.named[name][0]
-        raise LookupError(f"no argument {names[0]}")
+class Operation(Protocol):
+    """An operation as a reader knows it; ``None`` where an optional tensor is left out."""
 
     @property
-    def out(self) -> Tensor:
-        """The first output that is given."""
-        return next(tensor for tensor in self.outputs if tensor is not None)
+    def inputs(self) -> Sequence[Tensor | None]:
+        """Tensors that it reads."""
 
     @property
-    def precision(self) -> str:
-        """Type of the first input that is not a mere choice, as that of ``Where`` is."""
-        types = [each.type for each in (*self.inputs, *self.outputs) if each is not None]
-        return next((each for each in types if each != "bool"), types[0])
+    def outputs(self) -> Sequence[Tensor | None]:
+        """Tensors that it writes."""
 
 
 class Cost(NamedTuple):
-    """Operations, and bytes read and written; ``None`` means all inputs and all outputs."""
+    """The cost of an operation.
+
+    Attributes
+    ----------
+    flops : int
+    read, written : int or None
+        Bytes; ``None`` means all inputs and all outputs.
+    """
 
     flops: int
     read: int | None = None
     written: int | None = None
 
 
-CostFunction: TypeAlias = Callable[[Operation], Cost]
+_Op = TypeVar("_Op", bound=Operation)
+_Function = TypeVar("_Function")
+CostOf = Callable[[_Op], Cost]
 
 
-@dataclass(frozen=True)
-class Operators:
-    """The operators of a format: a cost function by row, and the row of a kind of operation."""
+def cost_by(table: Mapping[str, CostOf[_Op]], row: str, operation: _Op) -> tuple[int, int, int]:
+    """Return the operations that one operation takes, and the bytes that it reads and writes.
 
-    rows: Mapping[str, CostFunction]
-    row: Callable[[str], str] = str
+    Parameters
+    ----------
+    table : mapping from str to cost function
+    row : str
+        An operator; without a row in the table, it counts as elementwise.
+    operation : Operation
 
-    def __contains__(self, kind: str) -> bool:
-        return self.row(kind) in self.rows
-
-    def cost(self, operation: Operation) -> tuple[int, int, int]:
-        """Return the operations that one operation takes, and the bytes that it reads and writes.
-
-        An operator without a row counts as elementwise.
-
-        Raises
-        ------
-        ArithmeticError, AttributeError, LookupError, TypeError, ValueError
-            If its shapes or arguments do not fit the operator.
-        """
-        function = self.rows.get(self.row(operation.kind), elementwise(1))
-        flops, read, written = function(operation)
-        if read is None:
-            read = _bytes(operation.inputs)
-        if written is None:
-            written = _bytes(operation.outputs)
-        return flops, read, written
+    Raises
+    ------
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError
+        If its shapes or arguments do not fit the operator.
+    """
+    flops, read, written = table.get(row, elementwise(1))(operation)
+    if read is None:
+        read = _bytes(operation.inputs)
+    if written is None:
+        written = _bytes(operation.outputs)
+    return flops, read, written
 
 
-def rows(names: str, function: CostFunction) -> dict[str, CostFunction]:
+def rows(names: str, function: _Function) -> dict[str, _Function]:
     """Return one row for each of some operators, separated by spaces, that cost alike."""
     return dict.fromkeys(names.split(), function)
 
 
-def elementwise(per_element: int) -> CostFunction:
+def elementwise(per_element: int) -> CostOf[Operation]:
     """Cost a fixed number of operations per element of the largest output."""
     return lambda op: Cost(
         per_element * max((t.elements for t in op.outputs if t is not None), default=0)
     )
 
 
-def per_input(per_element: int) -> CostFunction:
+def per_input(per_element: int) -> CostOf[Operation]:
     """Cost a fixed number of operations per element of the first input, as reductions do."""
-    return lambda op: Cost(per_element * op.input(0).elements)
+
+    def cost(op: Operation) -> Cost:
+        first = op.inputs[0]
+        if first is None:
+            raise ValueError("no input 0")
+        return Cost(per_element * first.elements)
+
+    return cost
 
 
 def moves(op: Operation) -> Cost:

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.json import Entry, parse_json, sequence
+from optpart.formats.json import parse_json, sequence
+from optpart.formats.parsing import member
 from optpart.formats.profile import Profile, read_trace
-from optpart.problem.rational import shown
+from optpart.problem.rational import non_negative, shown
 
 _SUFFIX = "_kernel_time"
 _MICROSECOND = 1000
@@ -48,27 +49,29 @@ def from_document(document: Any) -> Profile:
     made_up: dict[str, dict[int, str]] = {}
     indices: dict[str, set[int]] = {}
     providers: Counter[str] = Counter()
-    for i, value in enumerate(sequence(document, "")):
-        if not isinstance(value, dict) or value.get("cat") != "Node":
+    for i, event in enumerate(sequence(document, "")):
+        if not isinstance(event, dict) or event.get("cat") != "Node":
             continue
-        name = value.get("name")
+        name = event.get("name")
         if not isinstance(name, str) or not name.endswith(_SUFFIX):
             continue
+        place = f"event {i}"
         name = name.removesuffix(_SUFFIX)
-        event = Entry(value, f"event {i}")
-        time, arguments = event.number("dur"), event.entry("args")
-        kind = arguments.text("op_name")
-        index = _index(arguments) if "node_index" in arguments else None  # of old releases
+        time = non_negative(member(event, "dur", place), f"{place}, dur")
+        arguments = member(event, "args", place)
+        kind = _text(arguments, "op_name", place)
+        index = _index(arguments, place) if "node_index" in arguments else None  # of old releases
         if index is not None:
             indices.setdefault(name, set()).add(index)
         if name not in times:
-            providers[arguments.text("provider")] += 1
+            providers[_text(arguments, "provider", place)] += 1
             if index is not None and name == f"{kind}_{index}":
                 made_up.setdefault(kind, {})[index] = name
         times.setdefault(name, []).append(time * _MICROSECOND)
     if not times:
-        remedy = "run the model before the session ends its profiling"
-        raise InputError("", "no event of a node", remedy)
+        raise InputError(
+            "", "no event of a node", "run the model before the session ends its profiling"
+        )
     # A name given to one node and made up for another, or one of several graphs, tells nothing.
     double = {name for name, of_name in indices.items() if len(of_name) > 1}
     return Profile(
@@ -96,9 +99,17 @@ def _remarks(providers: Counter[str]) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def _index(arguments: Entry) -> int:
-    text = arguments.text("node_index")
+def _text(arguments: Any, key: str, place: str) -> str:
+    value = member(arguments, key, f"{place}, args")
+    if not isinstance(value, str):
+        raise InputError(f"{place}, {key}", f"{shown(value)} is no text", "give a name")
+    return value
+
+
+def _index(arguments: Any, place: str) -> int:
+    text = _text(arguments, "node_index", place)
     if not (text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MOST_INDEX):
-        place = arguments.at("node_index")
-        raise InputError(place, f"{shown(text)} is no index", "give a whole number ≥ 0")
+        raise InputError(
+            f"{place}, node_index", f"{shown(text)} is no index", "give a whole number ≥ 0"
+        )
     return int(text)

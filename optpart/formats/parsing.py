@@ -1,4 +1,4 @@
-"""Parsing shared by readers of foreign formats: fields of lines, counts, limits.
+"""Parsing shared by readers of foreign formats: fields of lines, JSON entries, limits, faults.
 
 Every fault is an :class:`~optpart.errors.InputError` that names the place; the readers add the
 file.
@@ -6,12 +6,12 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
 from itertools import islice
+from typing import Any
 
 from optpart.errors import InputError
-from optpart.formats.json import range_remedy
 from optpart.problem.rational import non_negative, shown
 
 #: A matrix of vertices by devices, or of devices by devices per tensor, can be huge in memory
@@ -49,7 +49,7 @@ class Line:
         text = self.field(what)
         # A longer one exceeds every limit, and a very long one even those of Python.
         if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-            raise InputError(self.place, f"the {what} is {shown(text)}", range_remedy(least, most))
+            raise InputError(self.place, f"the {what} is {shown(text)}", _range_remedy(least, most))
         return checked_range(int(text), least, most, self.place, what)
 
     def number(self, what: str) -> Fraction:
@@ -97,8 +97,12 @@ def header_and_rows(text: str) -> tuple[Line, list[Line]]:
 def checked_range(value: int, least: int, most: int, place: str, what: str) -> int:
     """Return ``value`` if it lies between ``least`` and ``most``."""
     if not least <= value <= most:
-        raise InputError(place, f"the {what} is {shown(value)}", range_remedy(least, most))
+        raise InputError(place, f"the {what} is {shown(value)}", _range_remedy(least, most))
     return value
+
+
+def _range_remedy(least: int, most: int) -> str:
+    return f"give a whole number from {least} to {most}" if least < most else f"give {least}"
 
 
 def check_count(found: Sequence[object], expected: int, what: str) -> None:
@@ -113,6 +117,41 @@ def check_entries(entries: int, what: str) -> None:
     """Refuse a matrix that is small in the file but huge in memory."""
     if entries > MOST_ENTRIES:
         raise InputError("", f"{entries} {what}", f"give a file with at most {MOST_ENTRIES}")
+
+
+def member(document: Any, key: str, place: str = "") -> Any:
+    """Return an entry of a JSON object."""
+    if not isinstance(document, dict):
+        raise InputError(place, "is not an object", f"give an object with {key!r}")
+    if key not in document:
+        raise InputError(place, f"no {key!r}", "give the key and its value")
+    return document[key]
+
+
+def whole_member(document: Any, key: str, least: int, most: int) -> int:
+    """Return an entry of a JSON object that is a whole number from ``least`` to ``most``."""
+    value = member(document, key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(key, f"{shown(value)}", _range_remedy(least, most))
+    return checked_range(value, least, most, key, "number")
+
+
+def identifier(value: Any, place: str) -> str:
+    """Return the JSON identifier of a vertex or class, a whole number or a string, as text."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
+        raise InputError(place, f"cannot be {shown(value)}", "give a whole number or a string")
+    try:
+        return str(value)
+    except ValueError:  # more digits than Python converts
+        raise InputError(place, "a number with very many digits", "give a shorter one") from None
+
+
+def known(edge: Any, key: str, names: Container[str], place: str) -> str:
+    """Return the vertex named by an entry of an edge."""
+    name = identifier(member(edge, key, place), f"{place}.{key}")
+    if name not in names:
+        raise InputError(f"{place}.{key}", f"no node {shown(name)}", "give the id of a node")
+    return name
 
 
 def listed(names: Collection[str]) -> str:

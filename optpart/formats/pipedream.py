@@ -33,6 +33,9 @@ from optpart.problem.rational import non_negative, shown
 from optpart.problem.workload import Workload
 from optpart.rounding import number
 
+SUMMARY = "profiles of networks on one GPU by PipeDream"
+SUFFIXES: tuple[str, ...] = ()
+
 #: The device that the times were measured on.
 GPU = "gpu"
 
@@ -134,7 +137,7 @@ def _node(line: str, place: str) -> tuple[str, str, list[Fraction]]:
             raise InputError(place, f"{shown(field)} is no key=number", f"write {_NODE}")
         given[key] = value
     if set(given) != set(_KEYS):
-        odd = next(key for key in (*given, *_KEYS) if key not in given or key not in _KEYS)
+        odd = next(iter(set(given) ^ set(_KEYS)))
         problem = f"unknown {shown(odd)}" if odd in given else f"no {odd}"
         raise InputError(place, problem, f"write {_NODE}")
     return node.strip(), operator.strip(), [_number(given[key], f"{place}, {key}") for key in _KEYS]

@@ -16,10 +16,13 @@ document is read. It is an ``ExportedProgram`` of PyTorch's schema
        "tensor_values": {"x": {"dtype": 7, "sizes": [{"as_int": 8},
                                 {"as_expr": {"expr_str": "2*s0"}}], …}, …}, …}}}
 
-A vertex (:mod:`~optpart.formats.dataflow`) is a node that hands on tensors and depends on the
-inputs of the model; parameters and buffers are constant. An operation in place computes a new
-tensor, which later operations read. Sizes are in bytes;
-:mod:`~optpart.formats.pytorch_operators` says what counts as work.
+A vertex is a node that hands on tensors and depends on the inputs of the model. Everything else
+is constant: parameters, buffers and what is computed of them alone are resident memory of the
+operations that read them, each of which holds a copy. The inputs lie ready on every device, and
+the outputs stay where they are computed. A vertex has an output for its first one and for every
+further one that something reads. An operation in place computes a new tensor, which later
+operations read. Sizes are in bytes; :mod:`~optpart.formats.pytorch_operators` says what counts as
+work.
 
 The tests build their files by hand after the schema; none of them was written by PyTorch.
 """
@@ -28,29 +31,33 @@ from __future__ import annotations
 
 import ast
 import io
-import operator
+import itertools
 import os
 import re
+import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optpart.errors import FaultsOf, InputError
-from optpart.formats.architectures import opened
-from optpart.formats.dataflow import MOST, Vertex, check_sizes, check_symbols, workload
-from optpart.formats.json import Entry, is_whole, parse_json, sequence
-from optpart.formats.operator_cost import Operation, Tensor
-from optpart.formats.parsing import listed
-from optpart.formats.pytorch_operators import OPERATORS, in_place
+from optpart.formats.json import parse_json, sequence, text
+from optpart.formats.parsing import listed, member
+from optpart.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
 from optpart.languages import to_shell
 from optpart.limits import check_size
+from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
-from optpart.problem.workload import Workload
+from optpart.problem.workload import Work, Workload
+
+SUMMARY = "models of PyTorch, as torch.export.save writes them"
+SUFFIXES = (".pt2",)
 
 _MAJORS = range(5, 9)
 #: ``ScalarType`` of the schema.
@@ -73,6 +80,7 @@ _MOST_COMPRESSED = 2**25
 _MOST_LISTED = 2**23
 _MOST_AXES = 64
 _MOST_EXPRESSION = 1_000
+_MOST_SIZE = 2**63
 
 _WHOLE = "give a file as torch.export.save writes it"
 
@@ -123,9 +131,9 @@ class _Bounded(io.FileIO):
 
 def _document(path: str | Path, model: str | None) -> tuple[str, str]:
     """Return the name and the content of the document in an archive."""
-    with opened(Path(path)):  # whatever keeps it from being read
-        pass
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError("", "is no file", "name a file")
         with _Bounded(path) as stream, zipfile.ZipFile(stream) as archive:
             found = _member(archive, model)
             limit = _MOST_STORED if found.compress_type == zipfile.ZIP_STORED else _MOST_COMPRESSED
@@ -134,17 +142,23 @@ def _document(path: str | Path, model: str | None) -> tuple[str, str]:
             if found.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise InputError(found.filename, "is compressed in an unknown way", _WHOLE)
             with archive.open(found) as document:
+                parts, length = [], 0
                 # The archive may state any length, and be a small one of a huge document.
-                content = document.read(limit + 1)
-            if len(content) > limit:
-                problem = f"is longer than {limit} bytes"
-                raise InputError(found.filename, problem, "give a smaller model")
-            return found.filename, content.decode()
+                while part := document.read(2**20):
+                    length += len(part)
+                    if length > limit:
+                        problem = f"is longer than {limit} bytes"
+                        raise InputError(found.filename, problem, "give a smaller model")
+                    parts.append(part)
+            return found.filename, b"".join(parts).decode()
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror or error})"
+        raise InputError("", problem, "name a readable file") from None
     except UnicodeDecodeError:
         raise InputError("", "holds a document that is not UTF-8", _WHOLE) from None
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError,
-        OverflowError, NotImplementedError, OSError,
+        OverflowError, NotImplementedError,
     ) as error:  # fmt: skip
         raise InputError("", f"is no zip archive, or damaged ({error})", _WHOLE) from None
 
@@ -166,151 +180,236 @@ def _member(archive: zipfile.ZipFile, model: str | None) -> zipfile.ZipInfo:
     return found[model] if model is not None else next(iter(found.values()))
 
 
+@dataclass
+class _Vertex:
+    """A node that is a vertex.
+
+    Attributes
+    ----------
+    operation : Operation
+    place : str
+        As errors name it.
+    reads, outputs : list of str
+        Tensors that it reads and that it hands on.
+    """
+
+    operation: Operation
+    place: str
+    reads: list[str]
+    outputs: list[str]
+
+
 class _Reader:
     """Reads one model; see :func:`read`."""
 
     def __init__(self, document: Any, shapes: Mapping[str, int]) -> None:
-        top = Entry(document)
-        _check_version(top["schema_version"])
-        module = top.entry("graph_module")
-        self._graph = graph = module.entry("graph")
-        self._nodes = graph.items("nodes")
+        _check_version(document)
+        module = member(document, "graph_module")
+        self._graph = graph = member(module, "graph", "graph_module")
+        self._nodes = sequence(member(graph, "nodes", "graph"), "graph.nodes")
         check_size(len(self._nodes), place="graph.nodes")
-        self._metas = graph.entry("tensor_values")
-        self._symbols = _Symbols(top, shapes)
-        self.constant: dict[str, str] = {}
-        self.inputs: dict[str, None] = {}
-        for spec in module.entry("signature").entries("input_specs"):
-            kind, content = _union(spec.content, spec.place)
-            argument = Entry(content, spec.place)["arg"] if kind != "constant_input" else None
-            if kind == "user_input":
-                self.inputs |= dict.fromkeys(_tensor_names(argument, spec.place))
-            elif kind in ("parameter", "buffer", "tensor_constant"):
-                name = Entry(argument, f"{spec.place}.arg").text("name")
-                self.constant[name] = name
-            elif kind not in ("custom_obj", "token", "constant_input"):
-                raise InputError(spec.place, f"unknown kind {shown(kind)}", _WHOLE)
+        self._metas = member(graph, "tensor_values", "graph")
+        if not isinstance(self._metas, dict):
+            raise InputError("graph.tensor_values", "not an object", "give tensors by name")
+        self._symbols = _Symbols(document, shapes)
+        self._constants: dict[str, None] = {}
+        self._inputs: dict[str, None] = {}
+        self._sort_inputs(member(module, "signature", "graph_module"))
         self._tensors: dict[str, Tensor] = {}
-        self._assumed: dict[str, None] = {}
+        self._assumed: list[str] = []
+
+    def _sort_inputs(self, signature: Any) -> None:
+        specs = sequence(member(signature, "input_specs", "signature"), "signature.input_specs")
+        for number, spec in enumerate(specs):
+            place = f"signature.input_specs[{number}]"
+            kind, content = _union(spec, place)
+            argument = member(content, "arg", place) if kind != "constant_input" else None
+            if kind == "user_input":
+                self._inputs |= dict.fromkeys(_tensor_names(argument, place))
+            elif kind in ("parameter", "buffer", "tensor_constant"):
+                name = text(member(argument, "name", place), f"{place}.arg.name")
+                self._constants[name] = None
+            elif kind not in ("custom_obj", "token", "constant_input"):
+                raise InputError(place, f"unknown kind {shown(kind)}", _WHOLE)
 
     def workload(self, name: str) -> Workload:
         """Read it."""
-        vertices = self._vertices()
+        vertices = list(self._vertices())
+        if not vertices:
+            raise InputError("graph", "no operation depends on an input", "give a model with some")
         used = {each for vertex in vertices for each in vertex.reads}
-        used |= set(_tensor_names(self._graph.get("outputs"), "graph.outputs"))
-        whole = []
+        used |= set(_tensor_names(self._graph.get("outputs", []), "graph.outputs"))
+        builder, producer = GraphBuilder(), dict[str, tuple[str, int]]()
+        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
+        readers: dict[str, int] = {}
         for vertex in vertices:
             kept = [each for i, each in enumerate(vertex.outputs) if i == 0 or each in used]
-            tensors = tuple(self.tensor(each, vertex.place) for each in kept)
-            operation = replace(vertex.operation, outputs=tensors)
-            whole.append(replace(vertex, operation=operation, outputs=kept))
-        kinds = dict.fromkeys(vertex.operation.kind for vertex in vertices)
-        changing = [kind for kind in kinds if in_place(kind)]
-        if changing:
-            self._assumed[
-                "Operations in place count as computing a new tensor, which views of the old one "
-                f"do not show: {listed(changing)}."
-            ] = None
-        source = f"PyTorch model {name}"
-        return workload(whole, self, OPERATORS, name, source, [*self._assumed], _WHOLE)
+            tensors = tuple(self._tensor(each, vertex.place) for each in kept)
+            vertex.operation = operation = Operation(
+                vertex.operation.kind, vertex.operation.tensors, vertex.operation.values, tensors
+            )
+            found = _cost(operation, vertex.place)
+            for column, count in zip(columns, found, strict=True):
+                column.append(count)
+            memory = 0
+            for each in dict.fromkeys(vertex.reads):
+                if each in self._constants:
+                    memory += self._tensor(each, vertex.place).bytes
+                    readers[each] = readers.get(each, 0) + 1
+            builder.vertex(
+                kept[0], found[0], memory=memory, outputs=[tensor.bytes for tensor in tensors]
+            )
+            for each in vertex.reads:
+                if each in producer:
+                    builder.edge(producer[each][0], kept[0], producer[each][1])
+            producer |= {each: (kept[0], k) for k, each in enumerate(kept)}
+        self._assume(vertices, readers)
+        operations = [vertex.operation for vertex in vertices]
+        flops, read, written = (np.array(column, dtype=np.int64) for column in columns)
+        return Workload(
+            graph=builder.build(),
+            work=Work(
+                kinds=tuple(operation.kind for operation in operations),
+                precisions=tuple(_precision(operation) for operation in operations),
+                flops=flops,
+                read=read,
+                written=written,
+            ),
+            name=name,
+            source=f"PyTorch model {name}",
+            assumed=tuple(self._assumed),
+        )
 
-    def _vertices(self) -> list[Vertex]:
-        """Return the nodes that are vertices; outputs have no tensors yet."""
+    def _vertices(self) -> Iterator[_Vertex]:
+        """Yield the nodes that are vertices; outputs are not costed yet."""
         # What is now called by an old name, since an operation in place.
         now: dict[str, str] = {}
-        there = {*self.inputs, *self.constant}
-        found = []
-        for number, content in enumerate(self._nodes):
-            node = Entry(content, f"graph.nodes[{number}]")
-            target = node.text("target")
-            place = f"{node.place} ({target})"
+        there = {*self._inputs, *self._constants}
+        for number, node in enumerate(self._nodes):
+            place = f"graph.nodes[{number}]"
+            target = text(member(node, "target", place), f"{place}.target")
+            place = f"{place} ({target})"
             kind = _kind(target)
-            named: dict[str, tuple[Tensor, ...]] = {}
+            tensors: dict[str, tuple[Tensor, ...]] = {}
             values: dict[str, Any] = {}
             reads: list[str] = []
             first = None
-            for given in node.entries("inputs"):
-                name, argument = given.text("name"), given["arg"]
-                before = _tensor_names(argument, place)
-                names = [now.get(each, each) for each in before]
+            for i, given in enumerate(sequence(member(node, "inputs", place), place)):
+                name = text(member(given, "name", f"{place}.inputs[{i}]"), place)
+                argument = member(given, "arg", f"{place}.inputs[{i}]")
+                names = [now.get(each, each) for each in _tensor_names(argument, place)]
                 for each in names:
                     if each not in there:
                         problem = f"reads {shown(each)}, which is computed by no node before it"
                         raise InputError(place, problem, _WHOLE)
                 if names:
-                    named[name] = tuple(self.tensor(each, place) for each in names)
-                    first = first or (before[0], names[0])
+                    tensors[name] = tuple(self._tensor(each, place) for each in names)
+                    first = first or (_tensor_names(argument, place)[0], names[0])
                 elif isinstance(argument, dict):
                     given_as = next((key for key in _ARGUMENTS if key in argument), None)
                     if given_as is not None:
                         values[name] = argument[given_as]
                 reads += names
-            outputs = _tensor_names(node.items("outputs"), place)
+            outputs = _tensor_names(sequence(member(node, "outputs", place), place), place)
             for each in outputs:
                 if each in there:
                     raise InputError(place, f"computes {shown(each)}, which is there", _WHOLE)
                 there.add(each)
-            if all(each in self.constant for each in reads):
-                self.constant |= {each: each for each in outputs}
+            if all(each in self._constants for each in reads):
+                self._constants |= dict.fromkeys(outputs)
             elif outputs:
-                tensors = tuple(tensor for argument in named.values() for tensor in argument)
-                operation = Operation(kind, tensors, (), values, named)
-                found.append(Vertex(outputs[0], operation, place, reads, outputs))
+                yield _Vertex(Operation(kind, tensors, values, ()), place, reads, outputs)
             else:
-                said = f"An operation that hands on no tensor is left out: {kind}."
-                self._assumed[said] = None
+                self._assumed.append(f"An operation that hands on no tensor is left out: {kind}.")
             if in_place(kind) and first is not None and outputs:
                 now |= {old: outputs[0] for old, new in now.items() if new == first[1]}
                 now |= dict.fromkeys(first, outputs[0])
-        return found
+        self._assumed = list(dict.fromkeys(self._assumed))
 
-    def tensor(self, name: str, place: str) -> Tensor:
+    def _tensor(self, name: str, place: str) -> Tensor:
         """Return the type and shape of a tensor."""
         if name not in self._tensors:
             if name not in self._metas:
                 raise InputError(place, f"{shown(name)} has no entry in tensor_values", _WHOLE)
-            meta = Entry(self._metas[name], f"tensor_values.{shown(name)}")
-            code = meta["dtype"]
+            where = f"tensor_values.{shown(name)}"
+            meta = self._metas[name]
+            code = member(meta, "dtype", where)
             type_ = _TYPES.get(code) if isinstance(code, int) else None
             if type_ is None:
-                raise InputError(meta.place, f"unknown type {shown(code)}", "give a ScalarType")
-            sizes = meta.items("sizes")
+                raise InputError(where, f"unknown type {shown(code)}", "give a ScalarType")
+            sizes = sequence(member(meta, "sizes", where), f"{where}.sizes")
             if len(sizes) > _MOST_AXES:
-                raise InputError(meta.place, f"{len(sizes)} axes", f"give at most {_MOST_AXES}")
-            shape = tuple(self._symbols.size(each, meta.place) for each in sizes)
+                raise InputError(where, f"{len(sizes)} axes", f"give at most {_MOST_AXES}")
+            shape = tuple(self._symbols.size(each, where) for each in sizes)
             self._tensors[name] = Tensor(type_, shape)
         return self._tensors[name]
+
+    def _assume(self, vertices: list[_Vertex], readers: Mapping[str, int]) -> None:
+        if self._inputs:
+            self._assumed.append(f"The inputs lie ready on every device: {listed(self._inputs)}.")
+        several = [name for name, count in readers.items() if count > 1]
+        if several:
+            excess = sum((readers[name] - 1) * self._tensor(name, "").bytes for name in several)
+            self._assumed.append(
+                f"Constants that several operations read are counted at each, {excess} bytes in "
+                f"excess: {listed(several)}."
+            )
+        kinds = dict.fromkeys(vertex.operation.kind for vertex in vertices)
+        guessed = [kind for kind in kinds if not known(kind)]
+        if guessed:
+            self._assumed.append(
+                "Operators whose work is unknown count one operation per output element: "
+                f"{listed(guessed)}."
+            )
+        changing = [kind for kind in kinds if in_place(kind)]
+        if changing:
+            self._assumed.append(
+                "Operations in place count as computing a new tensor, which views of the old one "
+                f"do not show: {listed(changing)}."
+            )
 
 
 class _Symbols:
     """The sizes that a model leaves open, and those that are given."""
 
-    def __init__(self, document: Entry, sizes: Mapping[str, int]) -> None:
-        check_sizes(sizes)
-        ranges = Entry(document.get("range_constraints") or {}, "range_constraints")
-        check_symbols(sizes, ranges.content)
+    def __init__(self, document: Any, sizes: Mapping[str, int]) -> None:
+        self._ranges = document.get("range_constraints") or {}
+        if not isinstance(self._ranges, dict):
+            raise InputError("range_constraints", "not an object", _WHOLE)
         for symbol, size in sizes.items():
-            allowed = ranges.entry(symbol)
-            least, most = allowed.get("min_val"), allowed.get("max_val")
-            if (isinstance(least, int) and size < least) or (isinstance(most, int) and size > most):
-                problem = f"{size} is not what was exported"
-                raise InputError(f"shape {symbol!r}", problem, f"give {least} to {most}")
+            place = f"shape {symbol!r}"
+            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
+                raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
+            if symbol not in self._ranges:
+                known = f"choose one of {listed(self._ranges)}" if self._ranges else "leave it out"
+                raise InputError(place, "the model has no such size", known)
+            self._check(symbol, size, place)
         self._sizes = sizes
         self._known: dict[str, int] = {}
 
+    def _check(self, symbol: str, size: int, place: str) -> None:
+        allowed = self._ranges[symbol]
+        if not isinstance(allowed, dict):
+            raise InputError(f"range_constraints.{symbol}", "not an object", _WHOLE)
+        least, most = allowed.get("min_val"), allowed.get("max_val")
+        if (isinstance(least, int) and size < least) or (isinstance(most, int) and size > most):
+            raise InputError(place, f"{size} is not what was exported", f"give {least} to {most}")
+
     def size(self, entry: Any, place: str) -> int:
         """Return a size, a whole number or an expression of symbols."""
-        kind, value = _union(entry, place)
-        if kind == "as_expr":
-            expression = Entry(value, place).text("expr_str")
+        kind, content = _union(entry, place)
+        if kind == "as_int":
+            value = content
+        elif kind == "as_expr":
+            expression = text(member(content, "expr_str", place), f"{place}.expr_str")
             if expression not in self._known:
                 self._known[expression] = self._evaluate(expression, place)
             value = self._known[expression]
-        elif kind != "as_int":
+        else:
             raise InputError(place, f"a size of unknown kind {shown(kind)}", _WHOLE)
-        if not is_whole(value, 0, MOST - 1):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_SIZE:
             raise InputError(place, f"a size of {shown(value)}", "give whole numbers ≥ 0")
-        return int(value)
+        return value
 
     def _evaluate(self, expression: str, place: str) -> int:
         try:
@@ -319,14 +418,7 @@ class _Symbols:
             value = self._value(ast.parse(expression, mode="eval").body, place)
             if value.denominator != 1:
                 raise ValueError("not whole")
-        except (
-            ArithmeticError,
-            SyntaxError,
-            TypeError,
-            ValueError,
-            RecursionError,
-            MemoryError,
-        ) as error:
+        except (ArithmeticError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
             problem = f"the size {shown(expression)} is not understood ({shown(error)})"
             raise InputError(place, problem, _WHOLE) from None
         return int(value)
@@ -340,13 +432,12 @@ class _Symbols:
                 return Fraction(self._given(symbol, place))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self._value(operand, place)
-            case ast.BinOp(left=left, op=op, right=right) if type(op).__name__ in _BINARY:
-                compute = _BINARY[type(op).__name__]
-                return self._limited(compute(self._value(left, place), self._value(right, place)))
-            case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in _FUNCTIONS:
-                return self._limited(
-                    _FUNCTIONS[name](*(self._value(each, place) for each in given))
-                )
+            case ast.BinOp(left=left, op=operator, right=right):
+                first, second = self._value(left, place), self._value(right, place)
+                return self._limited(_computed(type(operator).__name__, first, second))
+            case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
+                values = [self._value(each, place) for each in arguments]
+                return self._limited(_called(name, values))
             case _:
                 raise ValueError(f"{type(node).__name__} is not known")
 
@@ -357,40 +448,54 @@ class _Symbols:
         return self._sizes[symbol]
 
     def _limited(self, value: Fraction) -> Fraction:
-        if max(abs(value.numerator), value.denominator) >= MOST:
+        if max(abs(value.numerator), value.denominator) >= _MOST_SIZE:
             raise ValueError("beyond 2^63")
         return value
 
 
-def _power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1 or not 0 <= exponent <= 64:
-        raise ValueError("Pow is not known")
-    return base ** int(exponent)
+def _computed(operator: str, first: Fraction, second: Fraction) -> Fraction:
+    match operator:
+        case "Add":
+            return first + second
+        case "Sub":
+            return first - second
+        case "Mult":
+            return first * second
+        case "Div":
+            return first / second
+        case "FloorDiv":
+            return Fraction(first // second)
+        case "Mod":
+            return first % second
+        case "Pow" if second.denominator == 1 and 0 <= second <= 64:
+            return first ** int(second)
+    raise ValueError(f"{operator} is not known")
 
 
-def _floor_div(a: Fraction, b: Fraction) -> Fraction:
-    return Fraction(a // b)
+def _called(name: str, values: list[Fraction]) -> Fraction:
+    match name, values:
+        case "Max", [_, *_]:
+            return max(values)
+        case "Min", [_, *_]:
+            return min(values)
+        case "FloorDiv" | "CleanDiv", [first, second]:
+            return Fraction(first // second)
+        case "CeilDiv", [first, second]:
+            return Fraction(-(-first // second))
+        case "Mod" | "PythonMod", [first, second]:
+            return first % second
+        case "floor" | "FloorToInt" | "TruncToInt", [value]:
+            return Fraction(value // 1)
+        case "ceiling" | "CeilToInt", [value]:
+            return Fraction(-(-value // 1))
+        case _:
+            raise ValueError(f"{name} is not known")
 
 
-#: What SymPy computes in expressions, by the names of Python's syntax and of PyTorch's functions.
-_BINARY: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
-    "FloorDiv": _floor_div, "Mod": operator.mod, "Pow": _power,
-}  # fmt: skip
-_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
-    "Max": lambda first, *others: max((first, *others)),
-    "Min": lambda first, *others: min((first, *others)),
-    **dict.fromkeys(("FloorDiv", "CleanDiv"), _floor_div),
-    "CeilDiv": lambda a, b: Fraction(-(-a // b)),
-    **dict.fromkeys(("Mod", "PythonMod"), operator.mod),
-    **dict.fromkeys(("floor", "FloorToInt", "TruncToInt"), lambda a: Fraction(a // 1)),
-    **dict.fromkeys(("ceiling", "CeilToInt"), lambda a: Fraction(-(-a // 1))),
-}
-
-
-def _check_version(version: Any) -> None:
+def _check_version(document: Any) -> None:
+    version = member(document, "schema_version")
     major = version.get("major") if isinstance(version, dict) else version
-    if not is_whole(major, _MAJORS[0], _MAJORS[-1]):
+    if isinstance(major, bool) or not isinstance(major, int) or major not in _MAJORS:
         known = f"this program reads {_MAJORS[0]} to {_MAJORS[-1]}"
         raise InputError("schema_version", f"major version {shown(major)}", known)
 
@@ -418,11 +523,12 @@ def _tensor_names(value: Any, place: str) -> list[str]:
     names = []
     for key, content in value.items():
         if key == "as_tensor":
-            names.append(Entry(content, place).text("name"))
+            names.append(text(member(content, "name", place), place))
         elif key in ("as_tensors", "as_nested_tensors"):
-            for each in sequence(content, place):
-                several = each if isinstance(each, list) else [each]
-                names += [Entry(tensor, place).text("name") for tensor in several]
+            flat = itertools.chain.from_iterable(
+                each if isinstance(each, list) else [each] for each in sequence(content, place)
+            )
+            names += [text(member(each, "name", place), place) for each in flat]
         elif key in ("as_optional_tensor", "as_optional_tensors"):
             names += _tensor_names(content, place)
         elif key == "as_string_to_argument" and isinstance(content, dict):
@@ -434,3 +540,21 @@ def _kind(target: str) -> str:
     """Return an operator without its overload: ``aten.linear``."""
     name = target.removeprefix("torch.ops.")
     return name.rpartition(".")[0] if name.count(".") > 1 else name
+
+
+def _cost(operation: Operation, place: str) -> tuple[int, int, int]:
+    """Return operations, bytes read and bytes written."""
+    try:
+        found = cost(operation)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        problem = f"its shapes or arguments do not fit the operator ({error})"
+        raise InputError(place, problem, _WHOLE) from None
+    if not all(isinstance(count, int) and 0 <= count < _MOST_SIZE for count in found):
+        raise InputError(place, "takes more than 2^63 operations", "give smaller shapes")
+    return found
+
+
+def _precision(operation: Operation) -> str:
+    """Return the type of the first input that is not a mere choice, as that of ``where`` is."""
+    tensors = [*operation.inputs, *operation.outputs]
+    return next((each.type for each in tensors if each.type != "bool"), tensors[0].type)

@@ -8,6 +8,9 @@ defines what counts as work. What PyTorch makes a view of another tensor (``view
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from optpart.formats.operator_cost import (
     GRU,
@@ -22,11 +25,10 @@ from optpart.formats.operator_cost import (
     STORED_NORMALIZATION,
     VARIANCE,
     Cost,
-    CostFunction,
-    Operation,
-    Operators,
+    CostOf,
     attention,
     contraction,
+    cost_by,
     einsum,
     elementwise,
     moves,
@@ -36,6 +38,97 @@ from optpart.formats.operator_cost import (
     reshapes,
     rows,
 )
+
+#: Bytes of an element by PyTorch's name of its type.
+BYTES = {
+    "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "float32": 4,
+    "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16, "bool": 1, "bfloat16": 2,
+    "uint16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A dense tensor of known shape.
+
+    Attributes
+    ----------
+    type : str
+        One of :data:`BYTES`.
+    shape : tuple of int
+    """
+
+    type: str
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return self.elements * BYTES[self.type]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation with the types of what it reads and writes.
+
+    Attributes
+    ----------
+    kind : str
+        The operator without its overload: ``"aten.convolution"``.
+    tensors : mapping from str to tuple of Tensor
+        Arguments that are tensors or lists of tensors, by name.
+    values : mapping from str to value
+        The other arguments: numbers, lists of them, texts.
+    outputs : tuple of Tensor
+    """
+
+    kind: str
+    tensors: Mapping[str, tuple[Tensor, ...]]
+    values: Mapping[str, Any]
+    outputs: tuple[Tensor, ...]
+
+    def tensor(self, *names: str) -> Tensor:
+        """Return the argument of the first of these names that there is."""
+        for name in names:
+            if self.tensors.get(name):
+                return self.tensors[name][0]
+        raise LookupError(f"no argument {names[0]}")
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """All tensors that are read."""
+        return tuple(tensor for tensors in self.tensors.values() for tensor in tensors)
+
+    @property
+    def out(self) -> Tensor:
+        """The first output."""
+        return self.outputs[0]
+
+
+CostFunction = CostOf[Operation]
+
+
+def cost(operation: Operation) -> tuple[int, int, int]:
+    """Return the operations that it takes, and the bytes that it reads and writes.
+
+    An operator without a row counts as elementwise; :func:`known` tells.
+
+    Raises
+    ------
+    ArithmeticError, AttributeError, LookupError, TypeError, ValueError
+        If its shapes or arguments do not fit the operator.
+    """
+    return cost_by(OPERATORS, plain(operation.kind), operation)
+
+
+def known(kind: str) -> bool:
+    """Return whether an operator has a row in the table."""
+    return plain(kind) in OPERATORS
 
 
 def plain(kind: str) -> str:
@@ -51,21 +144,21 @@ def in_place(kind: str) -> bool:
 
 def _picks(op: Operation) -> Cost:
     """Read of the largest input only what becomes output, and all that tells where it is."""
-    whole = max((each.bytes for each in op.inputs if each), default=0)
-    rest = sum(each.bytes for each in op.inputs if each) - whole
+    whole = max((tensor.bytes for tensor in op.inputs), default=0)
+    rest = sum(tensor.bytes for tensor in op.inputs) - whole
     return picks(op.out.bytes, whole, rest)
 
 
 def _dropout(op: Operation) -> Cost:
-    return Cost(2 * op.out.elements) if op.attributes.get("train", False) else reshapes(op)
+    return Cost(2 * op.out.elements) if op.values.get("train", False) else reshapes(op)
 
 
 def _convolution(op: Operation) -> Cost:
-    if op.attributes.get("transposed", False):
+    if op.values.get("transposed", False):
         return _transposed_convolution(op)
     weight = op.tensor("weight").shape
     channels = op.tensor("input").shape[1 - len(weight)]
-    if channels != weight[1] * op.attributes.get("groups", 1):
+    if channels != weight[1] * op.values.get("groups", 1):
         raise ValueError("channels and groups differ")
     return Cost(contraction(op.out.elements, math.prod(weight[1:])))
 
@@ -87,22 +180,22 @@ def _product(*names: str) -> CostFunction:
 
 
 def _einsum(op: Operation) -> Cost:
-    left, _, right = str(op.attributes["equation"]).replace(" ", "").partition("->")
+    left, _, right = str(op.values["equation"]).replace(" ", "").partition("->")
     if "." in left:
         raise ValueError("an ellipsis")
     sizes: dict[str, int] = {}
-    for term, tensor in zip(left.split(","), op.named["tensors"], strict=True):
+    for term, tensor in zip(left.split(","), op.tensors["tensors"], strict=True):
         sizes |= dict(zip(term, tensor.shape, strict=True))
     products = math.prod(sizes.values())
-    return Cost(einsum(len(op.named["tensors"]), products, summed=set(right) != set(sizes)))
+    return Cost(einsum(len(op.tensors["tensors"]), products, summed=set(right) != set(sizes)))
 
 
 def _attention(op: Operation) -> Cost:
     """Cost attention; a causal mask does not halve it."""
     query, key, value = (op.tensor(name) for name in ("query", "key", "value"))
     scores = math.prod(query.shape[:-1]) * key.shape[-2]
-    masked = "attn_mask" in op.named or "attn_bias" in op.named
-    masked = masked or bool(op.attributes.get("is_causal", False))
+    masked = "attn_mask" in op.tensors or "attn_bias" in op.tensors
+    masked = masked or bool(op.values.get("is_causal", False))
     width = query.shape[-1] + value.shape[-1]
     return Cost(attention(scores * width, scores, masked=masked))
 
@@ -110,7 +203,7 @@ def _attention(op: Operation) -> Cost:
 def _recurrent(rest: int) -> CostFunction:
     def cost(op: Operation) -> Cost:
         steps = math.prod(op.tensor("input").shape[:-1])
-        matrices = [tensor for tensor in op.named["params"] if len(tensor.shape) == 2]
+        matrices = [tensor for tensor in op.tensors["params"] if len(tensor.shape) == 2]
         hidden = sum(tensor.shape[-1] for tensor in matrices[1::2])
         return Cost(recurrent(steps, sum(each.elements for each in matrices), hidden, rest))
 
@@ -119,7 +212,7 @@ def _recurrent(rest: int) -> CostFunction:
 
 def _pool(axes: int) -> CostFunction:
     def cost(op: Operation) -> Cost:
-        kernel = op.attributes["kernel_size"]
+        kernel = op.values["kernel_size"]
         kernel = [kernel] if isinstance(kernel, int) else kernel
         window = kernel[0] ** axes if len(kernel) == 1 else math.prod(kernel)
         return Cost(op.out.elements * window)
@@ -128,11 +221,12 @@ def _pool(axes: int) -> CostFunction:
 
 
 def _batch_norm(op: Operation) -> Cost:
-    training = op.attributes.get("training", False)
-    return Cost((NORMALIZATION if training else STORED_NORMALIZATION) * op.input(0).elements)
+    training = op.values.get("training", False)
+    return Cost((NORMALIZATION if training else STORED_NORMALIZATION) * op.inputs[0].elements)
 
 
-_ROWS = {
+#: Operators of the namespace ``aten`` and their cost functions.
+OPERATORS: Mapping[str, CostFunction] = {
     **rows("convolution _convolution conv1d conv2d conv3d", _convolution),
     **rows("conv_transpose1d conv_transpose2d conv_transpose3d", _transposed_convolution),
     "linear": _product("input"),
@@ -206,6 +300,3 @@ _ROWS = {
     ),
     **rows("dropout feature_dropout", _dropout),
 }
-
-#: Operators of the namespace ``aten`` and their cost functions.
-OPERATORS = Operators(_ROWS, plain)

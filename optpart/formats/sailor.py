@@ -31,16 +31,20 @@ import os
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from optpart.choices import choice
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
-from optpart.formats.json import Entry, numbers, parse_json
+from optpart.formats.json import parse_json, sequence
 from optpart.formats.nanoseconds import SECOND, Times
+from optpart.formats.parsing import member
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, rational, shown
 from optpart.problem.workload import Workload
+
+SUMMARY = "layer chains of language models with measured times by Sailor (a folder)"
+SUFFIXES: tuple[str, ...] = ()
 
 Pass = Literal["forward", "backward", "training"]
 
@@ -58,7 +62,7 @@ def networks(folder: str | Path) -> tuple[str, ...]:
     """Return the names of the models in ``llm_info.json``."""
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        return tuple(sorted(_document(path).content))
+        return tuple(sorted(_object(parse_json(read_text(path)), "")))
 
 
 def read(
@@ -94,39 +98,36 @@ def read(
     if measured_pass not in _PASSES:
         remedy = choice(measured_pass, get_args(Pass))
         raise InputError("measured_pass", f"no pass {measured_pass!r}", remedy)
-    if model is None:
-        known = networks(folder)
-        if len(known) != 1:
-            raise InputError("model", "missing", choice("", known), str(Path(folder) / _INFO))
-        model = known[0]
-    held = layers(folder, model, tensor_parallel, ("params_bytes", "act_output_bytes"))
-    builder = GraphBuilder()
-    for i, sizes in enumerate(held):
-        size = sizes["act_output_bytes"] * microbatch
-        builder.vertex(f"layer {i}", memory=sizes["params_bytes"], outputs=[size])
-    for i in range(1, len(held)):
-        builder.edge(f"layer {i - 1}", f"layer {i}")
-    graph = builder.build()
+    path = Path(folder) / _INFO
+    with FaultsOf(path):
+        document = parse_json(read_text(path))
+        if model is None:
+            model = _only(document)
+        layers = _layers(document, model, tensor_parallel)
+        builder = GraphBuilder()
+        for i, (memory, size) in enumerate(layers):
+            builder.vertex(f"layer {i}", memory=memory, outputs=[size * microbatch])
+        for i in range(1, len(layers)):
+            builder.edge(f"layer {i - 1}", f"layer {i}")
+        graph = builder.build()
     times = Times(SECOND)
     measured: dict[str, tuple[Fraction | None, ...]] = {}
     without = []
-    for gpu, path in _profiles(folder, model, gpus).items():
-        with FaultsOf(path):
-            rows = _rows(_document(path), microbatch, tensor_parallel)
-            if rows is None:
-                without.append(gpu)
-                continue
-            if len(rows) != len(held):
-                problem = f"{len(rows)} layers, but {_INFO} has {len(held)}"
-                place = f"{microbatch}.{tensor_parallel}"
-                raise InputError(place, problem, "choose other GPUs, or correct it")
-        chosen = _PASSES[measured_pass]
-        measured[gpu] = tuple(times.whole(row[j] for j in chosen) for row in rows)
+    for gpu, profile in _profiles(Path(folder) / "profiles" / model, gpus).items():
+        with FaultsOf(profile):
+            column = _times(profile, microbatch, tensor_parallel, len(layers), measured_pass, times)
+        if column is None:
+            without.append(gpu)
+        else:
+            measured[gpu] = column
     how = f"microbatch {microbatch}, tensor-parallel degree {tensor_parallel}"
     if not measured or (gpus is not None and without):
-        problem = f"{model} was not measured with {how} on {', '.join(without) or 'any GPU'}"
-        remedy = "choose another microbatch, degree or GPU"
-        raise InputError("profiles", problem, remedy, str(folder))
+        raise InputError(
+            "profiles",
+            f"{model} was not measured with {how} on {', '.join(without) or 'any GPU'}",
+            "choose another microbatch, degree or GPU",
+            str(folder),
+        )
     remarks = [
         *times.remarks(),
         "The update of the weights is no part of the times.",
@@ -148,7 +149,7 @@ def read(
 
 def gpus(folder: str | Path, model: str) -> tuple[str, ...]:
     """Return the types of GPU that a model was measured on."""
-    return tuple(_profiles(folder, model, None))
+    return tuple(_profiles(Path(folder) / "profiles" / model, None))
 
 
 def measurements(
@@ -167,25 +168,25 @@ def measurements(
     InputError
         If there is no such profile, or nothing was measured with this degree.
     """
-    path = _profiles(folder, model, [gpu])[gpu]
+    path = _profiles(Path(folder) / "profiles" / model, [gpu])[gpu]
     with FaultsOf(path):
-        document = _document(path)
+        document = _object(parse_json(read_text(path)), "")
         found = {}
-        for microbatch in sorted(_whole(key, key) for key in document.content):
+        for microbatch in sorted(_whole(key, key) for key in document):
             rows = _rows(document, microbatch, tensor_parallel)
             if rows is not None:
-                found[microbatch] = [(a * SECOND, b * SECOND, c * SECOND) for a, b, c in rows]
+                found[microbatch] = [
+                    (row[0] * SECOND, row[1] * SECOND, row[2] * SECOND) for row in rows
+                ]
         if not found:
-            problem = f"nothing with tensor-parallel degree {tensor_parallel}"
-            raise InputError("", problem, "choose another")
+            raise InputError(
+                "", f"nothing with tensor-parallel degree {tensor_parallel}", "choose another"
+            )
     return found
 
 
 def layers(
-    folder: str | Path,
-    model: str,
-    tensor_parallel: int = 1,
-    keys: Sequence[str] = ("params_bytes", "act_output_bytes", "act_mem_bytes"),
+    folder: str | Path, model: str, tensor_parallel: int = 1
 ) -> Sequence[Mapping[str, Fraction]]:
     """Read what each layer of a model holds on one GPU.
 
@@ -197,9 +198,17 @@ def layers(
     """
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        degrees = _chosen(_document(path), model, "model")
-        found = _chosen(degrees, str(tensor_parallel), "degree")
-        return [{k: found.entry(i).number(k) for k in keys} for i in _numbers(found)]
+        document = parse_json(read_text(path))
+        degrees = _object(_chosen(document, model, "model", ""), model)
+        place = f"{model}.{tensor_parallel}"
+        found = _object(_chosen(degrees, str(tensor_parallel), "degree", model), place)
+        return [
+            {
+                key: non_negative(member(found[str(i)], key, f"{place}.{i}"), f"{place}.{i}.{key}")
+                for key in ("params_bytes", "act_output_bytes", "act_mem_bytes")
+            }
+            for i in range(_count(found, place))
+        ]
 
 
 def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fraction]]:
@@ -213,66 +222,109 @@ def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fracti
         in bytes per second, with a polynomial of the message's size before it, which is not read.
     """
     with FaultsOf(path):
-        document = _document(path)
+        document = parse_json(read_text(path))
         found: dict[str, dict[tuple[str, int], Fraction]] = {}
         for kind in ("inter", "intra"):
-            of_kind = document.entry(kind)
             rates = found.setdefault(kind, {})
-            for gpu in of_kind.content:
-                counts = of_kind.entry(gpu)
-                for count in counts.content:
-                    place, pair = counts.at(count), counts.items(count)
-                    if len(pair) != 2:
-                        raise InputError(place, f"{len(pair)} entries", "give two")
-                    rates[gpu, _whole(count, place)] = non_negative(pair[1], place) / SECOND
+            for gpu, counts in _object(member(document, kind), kind).items():
+                for count, pair in _object(counts, f"{kind}.{gpu}").items():
+                    place = f"{kind}.{gpu}.{count}"
+                    entries = sequence(pair, place)
+                    if len(entries) != 2:
+                        raise InputError(place, f"{len(entries)} entries", "give two")
+                    rates[gpu, _whole(count, place)] = non_negative(entries[1], place) / SECOND
         return found
 
 
-def _document(path: Path | str) -> Entry:
-    return Entry(parse_json(read_text(path)))
+def _layers(document: Any, model: str, degree: int) -> list[tuple[Fraction, Fraction]]:
+    """Return parameters and activations of each layer, in bytes."""
+    degrees = _object(_chosen(document, model, "model", ""), model)
+    layers = _object(_chosen(degrees, str(degree), "degree", model), f"{model}.{degree}")
+    found = []
+    for i in range(_count(layers, f"{model}.{degree}")):
+        place = f"{model}.{degree}.{i}"
+        sizes = [
+            non_negative(member(layers[str(i)], key, place), f"{place}.{key}")
+            for key in ("params_bytes", "act_output_bytes")
+        ]
+        found.append((sizes[0], sizes[1]))
+    return found
 
 
-def _rows(document: Entry, microbatch: int, degree: int) -> list[list[Fraction]] | None:
-    """Return the seconds of forward pass, backward pass and update of each layer, if measured."""
-    if str(microbatch) not in document:
+def _times(
+    path: Path, microbatch: int, degree: int, layers: int, measured_pass: Pass, times: Times
+) -> tuple[Fraction | None, ...] | None:
+    """Return the time of each layer, or ``None`` if it was not measured so."""
+    document = _object(parse_json(read_text(path)), "")
+    rows = _rows(document, microbatch, degree)
+    if rows is None:
         return None
-    degrees = document.entry(str(microbatch))
+    if len(rows) != layers:
+        raise InputError(
+            f"{microbatch}.{degree}",
+            f"{len(rows)} layers, but {_INFO} has {layers}",
+            "choose other GPUs, or correct it",
+        )
+    return tuple(times.whole(row[j] for j in _PASSES[measured_pass]) for row in rows)
+
+
+def _rows(document: Mapping[str, Any], microbatch: int, degree: int) -> list[list[Fraction]] | None:
+    """Return the seconds of each layer, or ``None`` if it was not measured so."""
+    degrees = _object(document.get(str(microbatch), {}), str(microbatch))
     if str(degree) not in degrees:
         return None
-    profile = degrees.entry(str(degree))
-    return [
-        numbers(profile[key], 3, profile.at(key), "pass, and the update")
-        for key in _numbers(profile)
-    ]
+    place = f"{microbatch}.{degree}"
+    profile = _object(degrees[str(degree)], place)
+    found = []
+    for i in range(_count(profile, place)):
+        row = sequence(profile[str(i)], f"{place}.{i}")
+        if len(row) != 3:
+            raise InputError(
+                f"{place}.{i}", f"{len(row)} times", "give those of forward, backward and update"
+            )
+        found.append([non_negative(time, f"{place}.{i}[{j}]") for j, time in enumerate(row)])
+    return found
 
 
-def _profiles(folder: str | Path, model: str, gpus: Sequence[str] | None) -> dict[str, Path]:
-    home = Path(folder) / "profiles" / model
-    found = {path.parent.name: path for path in sorted(home.glob("*/profile.json"))}
+def _profiles(folder: Path, gpus: Sequence[str] | None) -> dict[str, Path]:
+    found = {path.parent.name: path for path in sorted(folder.glob("*/profile.json"))}
     for gpu in gpus or ():
         if gpu not in found:
-            raise InputError("gpus", f"no profile of {gpu!r}", choice(gpu, found), str(home))
+            raise InputError("gpus", f"no profile of {gpu!r}", choice(gpu, found), str(folder))
     if not found:
-        raise InputError("", "holds no GPU/profile.json", "name a folder of profiles", str(home))
+        raise InputError("", "holds no GPU/profile.json", "name a folder of profiles", str(folder))
     return found if gpus is None else {gpu: found[gpu] for gpu in gpus}
 
 
-def _chosen(choices: Entry, key: str, what: str) -> Entry:
+def _only(document: Any) -> str:
+    """Return the name of the only model."""
+    models = sorted(_object(document, ""))
+    if len(models) != 1:
+        raise InputError("model", "missing", choice("", models))
+    return models[0]
+
+
+def _chosen(document: Any, key: str, what: str, place: str) -> Any:
+    choices = _object(document, place)
     if key not in choices:
-        raise InputError(choices.place, f"no {what} {key!r}", choice(key, sorted(choices.content)))
-    return choices.entry(key)
+        raise InputError(place, f"no {what} {key!r}", choice(key, sorted(choices)))
+    return choices[key]
 
 
-def _numbers(layers: Entry) -> list[str]:
-    """Return the keys of the layers, which must be numbered from 0."""
-    keys = [str(i) for i in range(len(layers.content))]
-    for key in keys:
-        if key not in layers:
-            remedy = f"number the {len(keys)} layers from 0"
-            raise InputError(layers.place, f"no layer {key}", remedy)
-    if not keys:
-        raise InputError(layers.place, "no layers", "give at least one")
-    return keys
+def _count(layers: Mapping[str, Any], place: str) -> int:
+    """Return how many layers there are, which must be numbered from 0."""
+    for i in range(len(layers)):
+        if str(i) not in layers:
+            raise InputError(place, f"no layer {i}", f"number the {len(layers)} layers from 0")
+    if not layers:
+        raise InputError(place, "no layers", "give at least one")
+    return len(layers)
+
+
+def _object(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(place, f"{shown(value)} is not an object", "give an object")
+    return value
 
 
 def _whole(value: str, place: str) -> int:

@@ -24,25 +24,94 @@ from optpart.errors import FaultsOf, InputError
 from optpart.files import read_bytes, read_text
 from optpart.formats.graph_edits import NamedEdge, break_cycles
 from optpart.formats.parsing import listed
-from optpart.formats.tensorflow_shapes import DATA_TYPES, Known, known_sizes
+from optpart.formats.tensorflow_shapes import ENUM, Known, known_sizes
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
 from optpart.problem.workload import Workload
 
-#: The fields that matter: name, number, type; a star repeats, and two stars are a map from strings.
-_MESSAGES = {
-    "GraphDef": "node 1 NodeDef*, library 2 FunctionDefLibrary",
-    "FunctionDefLibrary": "function 1 FunctionDef*",
-    "FunctionDef": "signature 1 OpDef",
-    "OpDef": "name 1 string",
-    "NameAttrList": "name 1 string",
-    "NodeDef": "name 1 string, op 2 string, input 3 string*, device 4 string, attr 5 AttrValue**",
-    "AttrValue": "list 1 ListValue, type 6 DataType, shape 7 TensorShapeProto, "
-    "tensor 8 TensorProto, func 10 NameAttrList",
-    "ListValue": "s 2 bytes*, shape 7 TensorShapeProto*, func 9 NameAttrList*",
-    "TensorProto": "tensor_shape 2 TensorShapeProto",
-    "TensorShapeProto": "dim 2 Dim*, unknown_rank 3 bool",
-    "Dim": "size 1 int64",
+_SCHEMA = (
+    """
+name: "graphdef.proto" package: "tensorflow" syntax: "proto3"
+enum_type { name: "DataType" """
+    + ENUM
+    + """ }
+message_type {
+  name: "GraphDef"
+  field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.NodeDef" }
+  field { name: "library" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.FunctionDefLibrary" }
 }
+message_type {
+  name: "FunctionDefLibrary"
+  field { name: "function" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.FunctionDef" }
+}
+message_type {
+  name: "FunctionDef"
+  field { name: "signature" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.OpDef" }
+}
+message_type {
+  name: "OpDef"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+}
+message_type {
+  name: "NameAttrList"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+}
+message_type {
+  name: "NodeDef"
+  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "op" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "input" number: 3 label: LABEL_REPEATED type: TYPE_STRING }
+  field { name: "device" number: 4 label: LABEL_OPTIONAL type: TYPE_STRING }
+  field { name: "attr" number: 5 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.NodeDef.AttrEntry" }
+  nested_type {
+    name: "AttrEntry" options { map_entry: true }
+    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
+    field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+            type_name: ".tensorflow.AttrValue" }
+  }
+}
+message_type {
+  name: "AttrValue"
+  field { name: "list" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.AttrValue.ListValue" }
+  nested_type {
+    name: "ListValue"
+    field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
+    field { name: "shape" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE
+            type_name: ".tensorflow.TensorShapeProto" }
+    field { name: "func" number: 9 label: LABEL_REPEATED type: TYPE_MESSAGE
+            type_name: ".tensorflow.NameAttrList" }
+  }
+  field { name: "type" number: 6 label: LABEL_OPTIONAL type: TYPE_ENUM
+          type_name: ".tensorflow.DataType" }
+  field { name: "shape" number: 7 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+  field { name: "tensor" number: 8 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorProto" }
+  field { name: "func" number: 10 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.NameAttrList" }
+}
+message_type {
+  name: "TensorProto"
+  field { name: "tensor_shape" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto" }
+}
+message_type {
+  name: "TensorShapeProto"
+  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE
+          type_name: ".tensorflow.TensorShapeProto.Dim" }
+  field { name: "unknown_rank" number: 3 label: LABEL_OPTIONAL type: TYPE_BOOL }
+  nested_type {
+    name: "Dim"
+    field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 }
+  }
+}
+"""
+)
 
 # An output index takes a few bytes in a file, but means that many tensors in memory.
 _MOST_OUTPUTS = 10_000_000
@@ -113,7 +182,7 @@ def read_graph(
         twice, or has a cycle that may not be broken.
     """
     with FaultsOf(path):
-        return _graph(list(_message(path).node), devices, break_cycles)
+        return _graph(_nodes(path), devices, break_cycles)
 
 
 def read(path: str | Path, devices: Sequence[str] = (), *, break_cycles: bool = False) -> Workload:
@@ -172,36 +241,8 @@ def _calling(message: Any) -> list[str]:
 
 @functools.cache
 def _message_class() -> Any:
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="graphdef.proto", package="tensorflow", syntax="proto3"
-    )
-    enum = file.enum_type.add(name="DataType")
-    for value, code in DATA_TYPES.items():
-        enum.value.add(name=value, number=code)
-
-    def declare(message: Any, name: str, number: int, kind: str, repeated: bool) -> None:
-        added = message.field.add(name=name, number=number)
-        added.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-        if kind in ("string", "bytes", "bool", "int64"):
-            added.type = field.Type.Value(f"TYPE_{kind.upper()}")
-        else:
-            added.type = field.TYPE_ENUM if kind == "DataType" else field.TYPE_MESSAGE
-            added.type_name = f".tensorflow.{kind}"
-
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for each in fields.split(", "):
-            key, number, kind = each.split()
-            if kind.endswith("**"):
-                entry = message.nested_type.add(name=f"{key.title()}Entry")
-                entry.options.map_entry = True
-                declare(entry, "key", 1, "string", False)
-                declare(entry, "value", 2, kind[:-2], False)
-                kind = f"{name}.{entry.name}*"
-            declare(message, key, int(number), kind.rstrip("*"), kind.endswith("*"))
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
+    pool.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.GraphDef"))
 
 
@@ -225,6 +266,11 @@ def is_placed(stream: BinaryIO) -> bool:
     except DecodeError:
         return False
     return bool(graph.node) and all(node.device for node in graph.node)
+
+
+def _nodes(path: str | Path) -> list[Any]:
+    """Return the NodeDef messages."""
+    return list(_message(path).node)
 
 
 def _message(path: str | Path) -> Any:

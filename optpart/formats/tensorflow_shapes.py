@@ -15,26 +15,50 @@ from optpart.errors import InputError
 
 #: The numbers of ``tensorflow.DataType`` with bytes per element; the others vary or pack bits.
 _TYPES = {
-    "DT_FLOAT": (1, 4), "DT_DOUBLE": (2, 8), "DT_INT32": (3, 4), "DT_UINT8": (4, 1),
-    "DT_INT16": (5, 2), "DT_INT8": (6, 1), "DT_STRING": (7, None), "DT_COMPLEX64": (8, 8),
-    "DT_INT64": (9, 8), "DT_BOOL": (10, 1), "DT_QINT8": (11, 1), "DT_QUINT8": (12, 1),
-    "DT_QINT32": (13, 4), "DT_BFLOAT16": (14, 2), "DT_QINT16": (15, 2), "DT_QUINT16": (16, 2),
-    "DT_UINT16": (17, 2), "DT_COMPLEX128": (18, 16), "DT_HALF": (19, 2), "DT_RESOURCE": (20, None),
-    "DT_VARIANT": (21, None), "DT_UINT32": (22, 4), "DT_UINT64": (23, 8), "DT_FLOAT8_E5M2": (24, 1),
-    "DT_FLOAT8_E4M3FN": (25, 1), "DT_FLOAT8_E4M3FNUZ": (26, 1), "DT_FLOAT8_E4M3B11FNUZ": (27, 1),
-    "DT_FLOAT8_E5M2FNUZ": (28, 1), "DT_INT4": (29, None), "DT_UINT4": (30, None),
-    "DT_INT2": (31, None), "DT_UINT2": (32, None),
-}  # fmt: skip
+    "DT_FLOAT": (1, 4),
+    "DT_DOUBLE": (2, 8),
+    "DT_INT32": (3, 4),
+    "DT_UINT8": (4, 1),
+    "DT_INT16": (5, 2),
+    "DT_INT8": (6, 1),
+    "DT_STRING": (7, None),
+    "DT_COMPLEX64": (8, 8),
+    "DT_INT64": (9, 8),
+    "DT_BOOL": (10, 1),
+    "DT_QINT8": (11, 1),
+    "DT_QUINT8": (12, 1),
+    "DT_QINT32": (13, 4),
+    "DT_BFLOAT16": (14, 2),
+    "DT_QINT16": (15, 2),
+    "DT_QUINT16": (16, 2),
+    "DT_UINT16": (17, 2),
+    "DT_COMPLEX128": (18, 16),
+    "DT_HALF": (19, 2),
+    "DT_RESOURCE": (20, None),
+    "DT_VARIANT": (21, None),
+    "DT_UINT32": (22, 4),
+    "DT_UINT64": (23, 8),
+    "DT_FLOAT8_E5M2": (24, 1),
+    "DT_FLOAT8_E4M3FN": (25, 1),
+    "DT_FLOAT8_E4M3FNUZ": (26, 1),
+    "DT_FLOAT8_E4M3B11FNUZ": (27, 1),
+    "DT_FLOAT8_E5M2FNUZ": (28, 1),
+    "DT_INT4": (29, None),
+    "DT_UINT4": (30, None),
+    "DT_INT2": (31, None),
+    "DT_UINT2": (32, None),
+}
 _BYTES = {number: size for number, size in _TYPES.values() if size is not None}
 _BOOL = 10
 _REF = 100
 
-#: The values of the enumeration; the type of a reference is that of its value plus 100.
-DATA_TYPES = {"DT_INVALID": 0} | {
-    f"{name}{ref}": number + offset
-    for name, (number, _) in _TYPES.items()
+#: Declares ``DataType`` for protobuf; the type of a reference is that of its value plus 100.
+ENUM = "\n".join(
+    f'value {{ name: "{name}{ref}" number: {number + offset} }}'
+    for name, (number, _) in {"DT_INVALID": (0, None), **_TYPES}.items()
     for ref, offset in (("", 0), ("_REF", _REF))
-}
+    if number or not offset
+)
 
 _VARIABLES = frozenset({"Variable", "VariableV2"})
 

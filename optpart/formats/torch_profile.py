@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import parse_json
-from optpart.formats.profile import Profile, Range, Ranges, check_devices, read_trace
+from optpart.formats.profile import Profile, Range, check_flat, read_trace
 from optpart.problem.rational import non_negative, rational, shown
 
 _MICROSECOND = 1000
@@ -81,17 +81,27 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
 def from_document(document: Any, names: Collection[str]) -> Profile:
     """Read a parsed profile."""
     trace = _sorted(document)
-    named, unmatched = _named(trace, set(names))
-    ranges = Ranges(named)
+    wanted = set(names)
+    named, unmatched = _named(trace, wanted)
+    for ranges in named.values():
+        ranges.sort(key=lambda each: (each.start, -each.end))
+        check_flat(ranges)
     _check_steps(trace.steps, named)
-    if trace.work:
-        times, remarks = _launched(trace, ranges)
+    if not trace.work:
+        times: dict[str, list[Fraction]] = {}
+        for ranges in named.values():
+            for each in ranges:
+                times.setdefault(each.name, []).append(Fraction(each.end - each.start))
+        remarks = ["times are those of the calls on the host."]
     else:
-        times, remarks = ranges.lengths(), ["times are those of the calls on the host."]
+        times, remarks = _launched(trace, named)
     if trace.steps:
         remarks.append(f"{len(trace.steps)} steps were profiled.")
     return Profile(
-        {name: tuple(time * _MICROSECOND for time in times[name]) for name in sorted(times)},
+        {
+            name: tuple(time * _MICROSECOND for time in found)
+            for name, found in sorted(times.items())
+        },
         unmatched=tuple(sorted(unmatched)),
         remarks=tuple(remarks),
     )
@@ -123,7 +133,12 @@ def _sorted(document: Any) -> _Trace:
                 (_identifier(event, "correlation"), _identifier(event, "External id"), time)
             )
             trace.devices.add(_identifier(event, "device") or "0")
-    check_devices(trace.devices, "traceEvents")
+    if len(trace.devices) > 1:
+        raise InputError(
+            "traceEvents",
+            f"work on devices {', '.join(sorted(trace.devices)[:8])}",
+            "profile one device at a time",
+        )
     trace.steps.sort(key=lambda each: each.start)
     return trace
 
@@ -225,21 +240,49 @@ def _check_steps(steps: Sequence[Range], named: Mapping[Thread, Sequence[Range]]
     count = Counter(each.name for ranges in named.values() for each in ranges)
     for name, times in count.items():
         if times != len(steps):
-            problem = f"ran {times} times in {len(steps)} steps"
-            remedy = "run every vertex once a step, and profile whole steps"
-            raise InputError(f"range {name!r}", problem, remedy)
+            raise InputError(
+                f"range {name!r}",
+                f"ran {times} times in {len(steps)} steps",
+                "run every vertex once a step, and profile whole steps",
+            )
 
 
-def _launched(trace: _Trace, ranges: Ranges[Thread]) -> tuple[dict[str, list[Fraction]], list[str]]:
-    unlinked = 0
+def _launched(
+    trace: _Trace, named: Mapping[Thread, Sequence[Range]]
+) -> tuple[dict[str, list[Fraction]], list[str]]:
+    """Return the sums of what was launched in the ranges, and what to say of the rest."""
+    sums = {thread: [Fraction(0)] * len(ranges) for thread, ranges in named.items()}
+    starts = {thread: [each.start for each in ranges] for thread, ranges in named.items()}
+    outside, unlinked = 0, 0
     for correlation, external, time in trace.work:
         at = None if correlation is None else trace.calls.get(correlation)
         if at is None and external is not None:
             at = trace.external.get(external)
         if at is None:
             unlinked += 1
-        else:
-            ranges.launch(*at, time)
-    rest = f"{unlinked:,} pieces of work on the device name no launch in the file."
-    remedy = "profile the activities CPU and CUDA together"
-    return ranges.launched(rest if unlinked else "", remedy)
+            continue
+        thread, begin = at
+        index = bisect_right(starts.get(thread, []), begin) - 1
+        if index < 0 or begin > named[thread][index].end:
+            outside += 1
+            continue
+        sums[thread][index] += time
+    if named and not any(map(any, sums.values())):
+        raise InputError(
+            "",
+            "no work was launched in the range of a vertex",
+            "profile the activities CPU and CUDA together",
+        )
+    times: dict[str, list[Fraction]] = {}
+    for thread, ranges in named.items():
+        for each, total in zip(ranges, sums[thread], strict=True):
+            times.setdefault(each.name, []).append(total)
+    idle = sum(not any(found) for found in times.values())
+    remarks = ["times are sums of the kernels, copies and fills that were launched."]
+    if idle:
+        remarks.append(f"{idle:,} of the vertices launched nothing and take no time.")
+    if outside:
+        remarks.append(f"{outside:,} launches were in the range of no vertex.")
+    if unlinked:
+        remarks.append(f"{unlinked:,} pieces of work on the device name no launch in the file.")
+    return times, remarks

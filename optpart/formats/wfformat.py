@@ -44,26 +44,30 @@ written, dates, the published makespan and ``metrics``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from optpart.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
 from optpart.files import Kind, of_document, read_text, write_text
-from optpart.formats.json import Entry, parse_json
+from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.nanoseconds import SECOND, Times
-from optpart.formats.parsing import check_entries
+from optpart.formats.parsing import check_entries, member
 from optpart.languages import to_json
 from optpart.limits import check_devices
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import CONTROL, GraphBuilder
 from optpart.problem.instance import Instance
-from optpart.problem.rational import Number, shown
+from optpart.problem.rational import Number, non_negative, rational, shown
 from optpart.problem.units import quantity
 from optpart.problem.workload import Workload
+
+SUMMARY = "scientific workflows of WfCommons"
+SUFFIXES: tuple[str, ...] = ()
 
 VERSIONS = ("1.4", "1.5", "1.6")
 
@@ -144,22 +148,22 @@ class Workflow:
             number of cores where they are asked for.
         """
         if not self.machines:
-            remedy = "add them, or describe them in a cluster file"
-            raise InputError("workflow", "lists no machines", remedy)
-        check_devices(sum(self._devices(each, cores) for each in self.machines), "machines")
+            raise InputError(
+                "workflow", "lists no machines", "add them, or describe them in a cluster file"
+            )
         devices: list[Device] = []
         homes: list[int] = []
+        count = sum(self._cores(machine) if cores else 1 for machine in self.machines)
+        check_devices(count, "machines")
         for m, machine in enumerate(self.machines):
-            known = machine.speed is not None or len(self.machines) > 1
-            speed = _speed(machine) / 1000 if known else 1
-            name = machine.name
-            if cores:
-                devices += [
-                    Device(f"{name}#{i}", speed) for i in range(self._devices(machine, True))
-                ]
-            else:
-                devices.append(Device(name, speed, memory=machine.memory))
-            homes += [m] * (len(devices) - len(homes))
+            speed = self._speed(machine) / 1000 if machine.speed or len(self.machines) > 1 else 1
+            if not cores:
+                devices.append(Device(machine.name, speed, memory=machine.memory))
+                homes.append(m)
+                continue
+            for core in range(self._cores(machine)):
+                devices.append(Device(f"{machine.name}#{core}", speed))
+                homes.append(m)
         between = [[None if a == b else bandwidth for b in homes] for a in homes]
         waiting = [[0 if a == b else latency for b in homes] for a in homes]
         return Cluster.of(devices, between, waiting)
@@ -184,11 +188,10 @@ class Workflow:
         for v in range(len(graph)):
             busy = self.cores_used[v] if cores and self.cores_used else None
             factor = max(busy or Fraction(1), Fraction(1))
-            row = [
-                Fraction(round(self._time(v, machine) * factor))
-                for machine in self.machines
-                for _ in range(self._devices(machine, cores))
-            ]
+            row = []
+            for machine in self.machines:
+                time = Fraction(round(self._time(v, machine) * factor))
+                row += [time] * (self._cores(machine) if cores else 1)
             rows.append(row)
         remarks = self.remarks(cores)
         return Instance(
@@ -202,45 +205,59 @@ class Workflow:
     def _time(self, v: int, machine: Machine) -> Fraction:
         """Return the run time on a machine, measured or converted."""
         measured = self.workload.measured
-        for other in (machine, *self.machines):
+        here = measured[machine.name][v] if machine.name in measured else None
+        if here is not None:
+            return here
+        for other in self.machines:
             time = measured[other.name][v] if other.name in measured else None
             if time is not None:
-                return time if other is machine else time * _speed(other) / _speed(machine)
+                return time * self._speed(other) / self._speed(machine)
         raise InputError(
             f"task {self.workload.graph.names[v]!r}",
             "has no run time on a machine of the list",
             "give its runtimeInSeconds and the machine that it ran on",
         )
 
-    def _devices(self, machine: Machine, cores: bool) -> int:
-        """Return how many devices a machine makes."""
-        if cores and machine.cores is None:
-            remedy = "add its cpu.coreCount, or take machines as devices"
-            raise InputError(f"machine {machine.name!r}", "has no number of cores", remedy)
-        return machine.cores or 1 if cores else 1
-
     def remarks(self, cores: bool) -> tuple[str, ...]:
         """Say what :meth:`instance` assumes, and what the reader did."""
-        found = [*self.workload.assumed]
-        if len(self.machines) > 1:
-            found.append("Run times on other machines are scaled by their clock rates.")
+        scaled = len(self.machines) > 1
+        return (
+            *self.workload.assumed,
+            *(["Run times on other machines are scaled by their clock rates."] if scaled else []),
+            *self._remarks(cores),
+        )
+
+    def _remarks(self, cores: bool) -> Sequence[str]:
         if not cores:
-            return (*found, "A machine runs one task at a time.")
-        found.append("Every core is a device.")
+            return ("A machine runs one task at a time.",)
         several = sum(used is not None and used > 1 for used in self.cores_used)
-        if several:
-            tasks = "A task" if several == 1 else f"{several} tasks"
-            found.append(
-                f"{tasks} kept more than one core busy; on one core, that many times as long."
+        tasks = "A task" if several == 1 else f"{several} tasks"
+        return (
+            "Every core is a device.",
+            *(
+                [f"{tasks} kept more than one core busy; on one core, that many times as long."]
+                if several
+                else []
+            ),
+        )
+
+    def _speed(self, machine: Machine) -> Fraction:
+        if machine.speed is None:
+            raise InputError(
+                f"machine {machine.name!r}",
+                "has no speed",
+                "add its cpu.speedInMHz, or describe the machines in a cluster file",
             )
-        return tuple(found)
+        return machine.speed
 
-
-def _speed(machine: Machine) -> Fraction:
-    if machine.speed is None:
-        remedy = "add its cpu.speedInMHz, or describe the machines in a cluster file"
-        raise InputError(f"machine {machine.name!r}", "has no speed", remedy)
-    return machine.speed
+    def _cores(self, machine: Machine) -> int:
+        if machine.cores is None:
+            raise InputError(
+                f"machine {machine.name!r}",
+                "has no number of cores",
+                "add its cpu.coreCount, or take machines as devices",
+            )
+        return machine.cores
 
 
 def sniff(document: Mapping[str, Any]) -> bool:
@@ -285,8 +302,12 @@ def read_instance(
     delay = quantity(latency, "time", "latency")
     if bandwidth is None:
         if len(workflow.machines) > 1:
-            problem = "missing; the file does not tell how its machines are linked"
-            raise ArgumentError("bandwidth", problem, "give one, such as '10 Gbit/s'", str(path))
+            raise ArgumentError(
+                "bandwidth",
+                "missing; the file does not tell how its machines are linked",
+                "give one, such as '10 Gbit/s'",
+                str(path),
+            )
         bandwidth = 0  # of no link
     rate = quantity(bandwidth, "bandwidth", "bandwidth")
     with FaultsOf(path):
@@ -313,14 +334,16 @@ def read_workflow(path: str | Path, *, inputs: bool = False) -> Workflow:
 
 def from_dict(document: Any, name: str, *, inputs: bool = False) -> Workflow:
     """Build a workflow from the parsed document; ``name`` is for one that has none."""
-    top = Entry(document)
-    version = top["schemaVersion"]
+    version = member(document, "schemaVersion")
     if version not in VERSIONS:
-        remedy = f"give a workflow of WfFormat {', '.join(VERSIONS[:-1])} or {VERSIONS[-1]}"
-        raise InputError("schemaVersion", f"{shown(version)} is unknown", remedy)
-    content = _Content()
-    (content.read_14 if version == "1.4" else content.read_15)(top.entry("workflow"))
-    given = top.get("name")
+        raise InputError(
+            "schemaVersion",
+            f"{shown(version)} is unknown",
+            f"give a workflow of WfFormat {', '.join(VERSIONS[:-1])} or {VERSIONS[-1]}",
+        )
+    workflow = member(document, "workflow")
+    content = _Content.of_14(workflow) if version == "1.4" else _Content.of_15(workflow)
+    given = document.get("name")
     title = given if isinstance(given, str) and given else name
     return content.workflow(title, f"WfFormat {version}", inputs)
 
@@ -341,108 +364,131 @@ class _Task:
     memory: bool = False
 
 
+@dataclass
 class _Content:
     """The content that all versions have."""
 
-    def __init__(self) -> None:
-        self.tasks: dict[str, _Task] = {}
-        self.sizes: dict[str, Fraction] = {}
-        self.machines: tuple[Machine, ...] = ()
-        self.times = Times(SECOND)
+    tasks: dict[str, _Task]
+    sizes: dict[str, Fraction]
+    machines: tuple[Machine, ...]
+    times: Times
 
-    def read_15(self, workflow: Entry) -> None:
-        specification = workflow.entry("specification")
-        for entry in specification.entries("tasks"):
-            task = self._add(entry, "id")
-            task.reads = entry.texts("inputFiles", optional=True)
-            task.writes = entry.texts("outputFiles", optional=True)
-        for entry in specification.entries("files", optional=True):
-            file = entry.name("id")
-            if file in self.sizes:
-                raise InputError(entry.at("id"), f"a second file {shown(file)}", "give it once")
-            self.sizes[file] = entry.number("sizeInBytes")
-        if "execution" not in workflow:
-            return
-        execution = workflow.entry("execution")
-        self.machines = _machines(execution, "coreCount", "speedInMHz")
-        seen: set[str] = set()
-        for entry in execution.entries("tasks"):
-            name, place = entry.name("id"), entry.at("id")
-            if name not in self.tasks:
-                raise InputError(place, f"no task {shown(name)}", "give the id of a specified task")
-            if name in seen:
-                raise InputError(place, f"{shown(name)} ran before", "give it once")
-            seen.add(name)
-            entry.number("runtimeInSeconds")
-            self._run(self.tasks[name], entry, "coreCount")
+    @classmethod
+    def of_15(cls, workflow: Any) -> _Content:
+        specification = member(workflow, "specification", "workflow")
+        place = "workflow.specification"
+        tasks: dict[str, _Task] = {}
+        for i, entry in enumerate(_list(specification, "tasks", place, needed=True)):
+            here = f"{place}.tasks[{i}]"
+            task = _Task(
+                _name(entry, "id", here),
+                here,
+                _names(entry, "parents", here),
+                _names(entry, "children", here),
+                _names(entry, "inputFiles", here),
+                _names(entry, "outputFiles", here),
+            )
+            if task.name in tasks:
+                raise InputError(f"{here}.id", f"a second task {shown(task.name)}", "give it once")
+            tasks[task.name] = task
+        sizes: dict[str, Fraction] = {}
+        for i, entry in enumerate(_list(specification, "files", place)):
+            here = f"{place}.files[{i}]"
+            file = _name(entry, "id", here)
+            if file in sizes:
+                raise InputError(f"{here}.id", f"a second file {shown(file)}", "give it once")
+            sizes[file] = _bytes(entry, "sizeInBytes", here)
+        times = Times(SECOND)
+        machines: tuple[Machine, ...] = ()
+        if "execution" in workflow:
+            place = "workflow.execution"
+            execution = member(workflow, "execution", "workflow")
+            machines = _machines(execution, place, "coreCount", "speedInMHz")
+            seen: set[str] = set()
+            for i, entry in enumerate(_list(execution, "tasks", place, needed=True)):
+                here = f"{place}.tasks[{i}]"
+                name = _name(entry, "id", here)
+                if name not in tasks:
+                    raise InputError(
+                        f"{here}.id", f"no task {shown(name)}", "give the id of a specified task"
+                    )
+                if name in seen:
+                    raise InputError(f"{here}.id", f"{shown(name)} ran before", "give it once")
+                seen.add(name)
+                task = tasks[name]
+                time = member(entry, "runtimeInSeconds", here)
+                task.time = times.read(time, f"{here}.runtimeInSeconds")
+                _performance(task, entry, here, "coreCount")
+                task.machines = tuple(_names(entry, "machines", here))
+                if "machine" in entry:  # as the first edition of 1.5 called it
+                    task.machines += (_name(entry, "machine", here),)
+        return cls(tasks, sizes, machines, times)
 
-    def read_14(self, workflow: Entry) -> None:
+    @classmethod
+    def of_14(cls, workflow: Any) -> _Content:
+        times = Times(SECOND)
+        tasks: dict[str, _Task] = {}
+        sizes: dict[str, Fraction] = {}
         names: dict[str, str] = {}
-        for entry in workflow.entries("tasks"):
-            task = self._add(entry, "name")
+        for i, entry in enumerate(_list(workflow, "tasks", "workflow", needed=True)):
+            here = f"workflow.tasks[{i}]"
+            task = _Task(
+                _name(entry, "name", here),
+                here,
+                _names(entry, "parents", here),
+                _names(entry, "children", here),
+                [],
+                [],
+            )
+            if task.name in tasks:
+                raise InputError(
+                    f"{here}.name", f"a second task {shown(task.name)}", "give it once"
+                )
+            tasks[task.name] = task
             if "id" in entry:
-                names.setdefault(entry.name("id"), task.name)
-            for file in entry.entries("files", optional=True):
-                name = file.name("name")
-                if "path" in file:
-                    name = file.text("path") + name
-                size = file.number("sizeInBytes")
-                if self.sizes.setdefault(name, size) != size:
-                    before = f"and {shown(self.sizes[name])} before"
-                    problem = f"{shown(name)} has {shown(size)} bytes here {before}"
-                    raise InputError(file.at("sizeInBytes"), problem, "give one size")
-                link = file["link"]
-                if link not in ("input", "output"):
-                    raise InputError(file.at("link"), shown(link), "give input or output")
-                (task.reads if link == "input" else task.writes).append(name)
-            self._run(task, entry, "cores")
-        for task in self.tasks.values():  # some name their neighbours by id
-            for listed in (task.parents, task.children):
-                listed[:] = [
-                    each if each in self.tasks else names.get(each, each) for each in listed
-                ]
-        self.machines = _machines(workflow, "count", "speed")
-
-    def _add(self, entry: Entry, key: str) -> _Task:
-        name = entry.name(key)
-        if name in self.tasks:
-            raise InputError(entry.at(key), f"a second task {shown(name)}", "give it once")
-        parents, children = (entry.texts(each, optional=True) for each in ("parents", "children"))
-        task = self.tasks[name] = _Task(name, entry.place, parents, children, [], [])
-        return task
-
-    def _run(self, task: _Task, entry: Entry, cores: str) -> None:
-        """Read how a task ran."""
-        if "runtimeInSeconds" in entry:
-            task.time = self.times.whole([entry.number("runtimeInSeconds")])
-        if cores in entry:
-            task.cores_used = entry.positive(cores)
-        if "avgCPU" in entry:
-            task.cores_used = entry.number("avgCPU") / 100
-        if "memoryInBytes" in entry:
-            task.memory = entry.number("memoryInBytes") > 0
-        task.machines = tuple(entry.texts("machines", optional=True))
-        if "machine" in entry:  # as 1.4 and the first edition of 1.5 call it
-            task.machines += (entry.name("machine"),)
+                names.setdefault(_name(entry, "id", here), task.name)
+            _files_14(task, entry, sizes)
+            if "runtimeInSeconds" in entry:
+                task.time = times.read(entry["runtimeInSeconds"], f"{here}.runtimeInSeconds")
+            _performance(task, entry, here, "cores")
+            if "machine" in entry:
+                task.machines = (_name(entry, "machine", here),)
+        for task in tasks.values():  # some name their neighbours by id
+            task.parents = [
+                name if name in tasks else names.get(name, name) for name in task.parents
+            ]
+            task.children = [
+                name if name in tasks else names.get(name, name) for name in task.children
+            ]
+        machines = _machines(workflow, "workflow", "count", "speed")
+        return cls(tasks, sizes, machines, times)
 
     def workflow(self, name: str, source: str, inputs: bool) -> Workflow:
         """Build the graph and the rest."""
         writer = self._writers()
-        reads = dict.fromkeys(file for task in self.tasks.values() for file in task.reads)
-        outside = [file for file in reads if file not in writer]
+        outside = [
+            file
+            for file in dict.fromkeys(f for task in self.tasks.values() for f in task.reads)
+            if file not in writer
+        ]
         builder = GraphBuilder()
-        output: dict[str, int] = {}
         if inputs:
             if INPUTS in self.tasks:
-                problem = f"is called {INPUTS!r}, as is the vertex for input files"
-                raise InputError(self.tasks[INPUTS].place, problem, "rename the task")
+                raise InputError(
+                    self.tasks[INPUTS].place,
+                    f"is called {INPUTS!r}, as is the vertex for input files",
+                    "rename the task",
+                )
             builder.vertex(INPUTS, outputs=[self._size(file) for file in outside])
             writer |= dict.fromkeys(outside, INPUTS)
-            output = {file: i for i, file in enumerate(outside)}
+        output: dict[str, int] = {file: i for i, file in enumerate(outside)} if inputs else {}
         for task in self.tasks.values():
             written = list(dict.fromkeys(task.writes))
-            sizes = [self._size(file, task.place) for file in written]
-            builder.vertex(task.name, outputs=sizes, place=task.place)
+            builder.vertex(
+                task.name,
+                outputs=[self._size(file, task.place) for file in written],
+                place=task.place,
+            )
             output |= {file: i for i, file in enumerate(written)}
         joined: set[tuple[str, str]] = set()
         for task in self.tasks.values():
@@ -454,13 +500,14 @@ class _Content:
         for pair in dict.fromkeys(self._listed_pairs()):
             if pair not in joined:
                 builder.edge(*pair, None)
+        remarks = [*self.times.remarks(), *self._remarks(outside, inputs)]
         front = [Fraction(0)] if inputs else []
         workload = Workload(
             builder.build(),
             measured={device: (*front, *times) for device, times in self._measured().items()},
             name=name,
             source=source,
-            assumed=(*self.times.remarks(), *self._remarks(outside, inputs)),
+            assumed=tuple(remarks),
         )
         used = [task.cores_used for task in self.tasks.values()]
         return Workflow(workload, self.machines, (*front, *used))
@@ -470,8 +517,11 @@ class _Content:
         for task in self.tasks.values():
             for file in task.writes:
                 if writer.setdefault(file, task.name) != task.name:
-                    problem = f"writes {shown(file)}, which {shown(writer[file])} writes too"
-                    raise InputError(task.place, problem, "give every file one writer")
+                    raise InputError(
+                        task.place,
+                        f"writes {shown(file)}, which {shown(writer[file])} writes too",
+                        "give every file one writer",
+                    )
         return writer
 
     def _size(self, file: str, place: str = "workflow") -> Fraction:
@@ -479,81 +529,162 @@ class _Content:
             raise InputError(place, f"the size of file {shown(file)} is not given", "list the file")
         return self.sizes[file]
 
-    def _listed_pairs(self) -> Iterator[tuple[str, str]]:
+    def _listed_pairs(self) -> list[tuple[str, str]]:
+        pairs = []
         for task in self.tasks.values():
             for key, names in (("parents", task.parents), ("children", task.children)):
                 for name in names:
                     if name not in self.tasks:
-                        place = f"{task.place}.{key}"
-                        raise InputError(place, f"no task {shown(name)}", "name a listed task")
-                    yield (name, task.name) if key == "parents" else (task.name, name)
+                        raise InputError(
+                            f"{task.place}.{key}", f"no task {shown(name)}", "name a listed task"
+                        )
+                    pairs.append((name, task.name) if key == "parents" else (task.name, name))
+        return pairs
+
+    @cached_property
+    def _known(self) -> list[str]:
+        return [machine.name for machine in self.machines]
+
+    def _ran_on(self, task: _Task) -> tuple[str, ...]:
+        if task.machines:
+            return task.machines
+        return (self._known[0],) if len(self._known) == 1 else (UNNAMED,)
 
     def _measured(self) -> dict[str, list[Fraction | None]]:
         tasks = list(self.tasks.values())
         if all(task.time is None for task in tasks):
             return {}
-        known = [machine.name for machine in self.machines]
+        known = set(self._known)
         for task in tasks:
             for name in task.machines:
                 if known and name not in known:
-                    problem = f"ran on {shown(name)}, which is no machine"
-                    raise InputError(task.place, problem, "list the machine")
-        alone = (known[0] if len(known) == 1 else UNNAMED,)
-        ran = {task.name: task.machines or alone for task in tasks if task.time is not None}
-        where = {name for names in ran.values() for name in names}
+                    raise InputError(
+                        task.place, f"ran on {shown(name)}, which is no machine", "list the machine"
+                    )
+        where = dict.fromkeys(
+            name for task in tasks if task.time is not None for name in self._ran_on(task)
+        )
         check_entries(len(where) * len(tasks), "run times, tasks times machines")
-        order = dict.fromkeys((*known, *(name for names in ran.values() for name in names)))
         measured: dict[str, list[Fraction | None]] = {
-            name: [None] * len(tasks) for name in order if name in where
+            name: [None] * len(tasks) for name in (*self._known, *where)
         }
         for v, task in enumerate(tasks):
-            for name in ran.get(task.name, ()):
-                measured[name][v] = task.time
-        return measured
+            for name in self._ran_on(task):
+                if task.time is not None:
+                    measured[name][v] = task.time
+        return {name: times for name, times in measured.items() if name in where}
 
-    def _remarks(self, outside: list[str], inputs: bool) -> Iterator[str]:
+    def _remarks(self, outside: Sequence[str], inputs: bool) -> Sequence[str]:
+        found = []
         if outside and not inputs:
             total = sum(self._size(file) for file in outside)
-            yield (
+            found.append(
                 f"{_counted(len(outside), 'input file')} ({shown(total)} bytes in all) counted as "
                 "at hand on every device."
             )
         silent = sum(task.time is not None and not task.machines for task in self.tasks.values())
         if silent:
-            one = len(self.machines) == 1
-            on = repr(self.machines[0].name) if one else "a machine not given"
-            yield f"{_counted(silent, 'task')} without a machine counted as run on {on}."
+            on = repr(self._known[0]) if len(self._known) == 1 else "a machine not given"
+            found.append(f"{_counted(silent, 'task')} without a machine counted as run on {on}.")
         memory = sum(task.memory for task in self.tasks.values())
         if memory:
-            yield (
+            found.append(
                 f"The memory of {_counted(memory, 'task')} is not used: a process holds it while "
                 "it runs, a vertex for the whole run."
             )
+        return found
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def _machines(document: Entry, cores: str, speed: str) -> tuple[Machine, ...]:
+def _list(document: Any, key: str, place: str, *, needed: bool = False) -> list[Any]:
+    if not needed and isinstance(document, dict) and key not in document:
+        return []
+    return sequence(member(document, key, place), f"{place}.{key}")
+
+
+def _name(entry: Any, key: str, place: str) -> str:
+    name = text(member(entry, key, place), f"{place}.{key}")
+    if not name:
+        raise InputError(f"{place}.{key}", "is empty", "give a name")
+    return name
+
+
+def _names(entry: Any, key: str, place: str) -> list[str]:
+    return [text(name, f"{place}.{key}[{i}]") for i, name in enumerate(_list(entry, key, place))]
+
+
+def _bytes(entry: Any, key: str, place: str) -> Fraction:
+    return non_negative(member(entry, key, place), f"{place}.{key}")
+
+
+def _files_14(task: _Task, entry: Any, sizes: dict[str, Fraction]) -> None:
+    for j, file in enumerate(_list(entry, "files", task.place)):
+        here = f"{task.place}.files[{j}]"
+        name = _name(file, "name", here)
+        if "path" in file:
+            name = text(file["path"], f"{here}.path") + name
+        size = _bytes(file, "sizeInBytes", here)
+        if sizes.setdefault(name, size) != size:
+            raise InputError(
+                f"{here}.sizeInBytes",
+                f"{shown(name)} has {shown(size)} bytes here and {shown(sizes[name])} before",
+                "give one size",
+            )
+        link = member(file, "link", here)
+        if link not in ("input", "output"):
+            raise InputError(f"{here}.link", shown(link), "give input or output")
+        (task.reads if link == "input" else task.writes).append(name)
+
+
+def _performance(task: _Task, entry: Any, place: str, cores: str) -> None:
+    if cores in entry:
+        task.cores_used = _positive(entry[cores], f"{place}.{cores}")
+    if "avgCPU" in entry:
+        task.cores_used = non_negative(entry["avgCPU"], f"{place}.avgCPU") / 100
+    if "memoryInBytes" in entry:
+        task.memory = non_negative(entry["memoryInBytes"], f"{place}.memoryInBytes") > 0
+
+
+def _machines(document: Any, place: str, cores: str, speed: str) -> tuple[Machine, ...]:
     found: dict[str, Machine] = {}
-    for entry in document.entries("machines", optional=True):
-        name = entry.name("nodeName")
+    for i, entry in enumerate(_list(document, "machines", place)):
+        here = f"{place}.machines[{i}]"
+        name = _name(entry, "nodeName", here)
         if name in found or name == UNNAMED:
-            problem = f"a second machine {shown(name)}"
-            raise InputError(entry.at("nodeName"), problem, "make names unique")
-        cpu = Entry(entry.content.get("cpu", {}), entry.at("cpu"))
-        count = cpu.positive(cores) if cores in cpu else None
-        if count is not None and (count.denominator > 1 or count > _MOST_CORES):
-            remedy = f"give a whole number up to {_MOST_CORES}"
-            raise InputError(cpu.at(cores), shown(count), remedy)
+            raise InputError(
+                f"{here}.nodeName", f"a second machine {shown(name)}", "make names unique"
+            )
+        cpu = entry.get("cpu", {})
+        if not isinstance(cpu, dict):
+            raise InputError(f"{here}.cpu", "not an object", f"give {cores} and {speed}")
+        count = None
+        if cores in cpu:
+            given = _positive(cpu[cores], f"{here}.cpu.{cores}")
+            if given.denominator > 1 or given > _MOST_CORES:
+                raise InputError(
+                    f"{here}.cpu.{cores}", shown(given), f"give a whole number up to {_MOST_CORES}"
+                )
+            count = int(given)
         found[name] = Machine(
             name,
-            None if count is None else int(count),
-            cpu.positive(speed) if speed in cpu else None,
-            entry.number("memoryInBytes") if "memoryInBytes" in entry else None,
+            count,
+            _positive(cpu[speed], f"{here}.cpu.{speed}") if speed in cpu else None,
+            _bytes(entry, "memoryInBytes", here) if "memoryInBytes" in entry else None,
         )
     return tuple(found.values())
+
+
+def _positive(value: Any, place: str) -> Fraction:
+    number = rational(value, place)
+    if number <= 0:
+        raise InputError(place, f"{shown(number)} is not positive", "give a number > 0")
+    return number
+
+
+# --- writing -------------------------------------------------------------------------------
 
 
 KIND = Kind("a workflow", of_document(sniff))
@@ -578,72 +709,104 @@ def dumps(workflow: Workflow) -> str:
         transfer times, sizes that are no whole bytes, ids with other characters than the schema
         permits, or a task with several different run times.
     """
-    graph, workload = workflow.workload.graph, workflow.workload
+    graph = workflow.workload.graph
     _check_writable(workflow)
-    outputs = zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
-    files = {t: f"{graph.names[v]}.{k}" for t, (v, k) in enumerate(outputs) if k != CONTROL}
-    lists = ("parents", "children", "inputFiles", "outputFiles")
+    files = {
+        t: f"{graph.names[v]}.{k}"
+        for t, (v, k) in enumerate(
+            zip(graph.tensor_vertex.tolist(), graph.tensor_output.tolist(), strict=True)
+        )
+        if k != CONTROL
+    }
     tasks: list[dict[str, Any]] = [
-        {"name": name, "id": name, **{key: [] for key in lists}} for name in graph.names
+        {
+            "name": name,
+            "id": name,
+            "parents": [],
+            "children": [],
+            "inputFiles": [],
+            "outputFiles": [],
+        }
+        for name in graph.names
     ]
     for t, file in files.items():
         tasks[graph.tensor_vertex[t]]["outputFiles"].append(file)
+    edges = zip(
+        graph.edge_source.tolist(),
+        graph.edge_target.tolist(),
+        graph.edge_tensor.tolist(),
+        strict=True,
+    )
     joined: set[tuple[int, int]] = set()
-    ends = graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist()
-    for u, v, t in zip(*ends, strict=True):
+    for u, v, t in edges:
         if (u, v) not in joined:
             joined.add((u, v))
             tasks[v]["parents"].append(graph.names[u])
             tasks[u]["children"].append(graph.names[v])
         if t in files:
             tasks[v]["inputFiles"].append(files[t])
-    sizes = [{"id": file, "sizeInBytes": int(graph.tensor_size[t])} for t, file in files.items()]
-    content: dict[str, Any] = {"specification": {"tasks": tasks, "files": sizes}}
-    if workload.measured:
+    content: dict[str, Any] = {
+        "specification": {
+            "tasks": tasks,
+            "files": [
+                {"id": file, "sizeInBytes": int(graph.tensor_size[t])} for t, file in files.items()
+            ],
+        }
+    }
+    if workflow.workload.measured:
         content["execution"] = _execution(workflow)
-    document = {"name": workload.name, "schemaVersion": "1.5", "workflow": content}
-    if workload.source:
-        document["description"] = workload.source
+    document = {
+        "name": workflow.workload.name,
+        "schemaVersion": "1.5",
+        "workflow": content,
+    }
+    if workflow.workload.source:
+        document["description"] = workflow.workload.source
     return to_json(document, indent=1) + "\n"
 
 
 def _execution(workflow: Workflow) -> dict[str, Any]:
-    measured = workflow.workload.measured
+    workload = workflow.workload
     tasks, total = [], Fraction(0)
-    for v, name in enumerate(workflow.workload.graph.names):
+    for v, name in enumerate(workload.graph.names):
         times = {
-            where: time for where, column in measured.items() if (time := column[v]) is not None
+            device: column[v]
+            for device, column in workload.measured.items()
+            if column[v] is not None
         }
         if not times:
             continue
-        place = f"task {name!r}"
         if len(set(times.values())) > 1:
-            remedy = "give it one; WfFormat holds one"
-            raise UnsupportedError(place, "has several run times", remedy)
-        time = next(iter(times.values()))
+            raise UnsupportedError(
+                f"task {name!r}", "has several run times", "give it one; WfFormat holds one"
+            )
+        time = next(iter(times.values())) or Fraction(0)
         total += time
-        entry: dict[str, Any] = {"id": name, "runtimeInSeconds": _decimal(time / SECOND, place)}
+        entry: dict[str, Any] = {"id": name, "runtimeInSeconds": _seconds(time, f"task {name!r}")}
         used = workflow.cores_used[v] if workflow.cores_used else None
         if used is not None:
-            entry["avgCPU"] = _decimal(used * 100, place)
+            entry["avgCPU"] = _decimal(used * 100, f"task {name!r}")
         entry["machines"] = [device for device in times if device != UNNAMED]
         tasks.append(entry)
     machines = []
     for machine in workflow.machines:
-        place = f"machine {machine.name!r}"
-        cpu: dict[str, Any] = {} if machine.cores is None else {"coreCount": machine.cores}
+        cpu: dict[str, Any] = {}
+        if machine.cores is not None:
+            cpu["coreCount"] = machine.cores
         if machine.speed is not None:
-            cpu["speedInMHz"] = _decimal(machine.speed, place)
+            cpu["speedInMHz"] = _decimal(machine.speed, f"machine {machine.name!r}")
         given: dict[str, Any] = {"nodeName": machine.name, "cpu": cpu}
         if machine.memory is not None:
-            given["memoryInBytes"] = _decimal(machine.memory, place)
+            given["memoryInBytes"] = _decimal(machine.memory, f"machine {machine.name!r}")
         machines.append(given)
-    return {
+    execution: dict[str, Any] = {
         "makespanInSeconds": float(total / SECOND),
         "executedAt": "1970-01-01T00:00:00Z",
         "tasks": tasks,
-        **({"machines": machines} if machines else {}),
     }
+    if machines:
+        execution["machines"] = machines
+    return execution
 
 
 def _check_writable(workflow: Workflow) -> None:
@@ -662,8 +825,13 @@ def _check_writable(workflow: Workflow) -> None:
         raise UnsupportedError("graph", "has no vertices", "give at least one")
     for name in graph.names:
         if not _ID.fullmatch(name):
-            remedy = "use letters, digits and _.#:/-"
-            raise UnsupportedError(f"task {name!r}", "the id has other characters", remedy)
+            raise UnsupportedError(
+                f"task {name!r}", "the id has other characters", "use letters, digits and _.#:/-"
+            )
+
+
+def _seconds(nanoseconds: Fraction, place: str) -> int | float:
+    return _decimal(nanoseconds / SECOND, place)
 
 
 def _decimal(value: Fraction, place: str) -> int | float:

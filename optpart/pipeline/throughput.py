@@ -28,7 +28,8 @@ from typing import Any
 from optpart.errors import FaultsOf, InputError
 from optpart.files import read_text
 from optpart.formats.dnn_partitioning import from_dict, sniff
-from optpart.formats.json import identifier, parse_json
+from optpart.formats.json import parse_json
+from optpart.formats.parsing import identifier
 from optpart.pipeline.problem import Pipeline, Ring, Tensor
 from optpart.problem.rational import non_negative, shown
 

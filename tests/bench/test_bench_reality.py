@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from optpart.training.cuts import Layout
 
 from bench.reality import amp, sailor
 from bench.reality.__main__ import with_fitted
+from bench.reality.cuts import Layout
 from bench.reality.layouts import best, ring_allreduce
 from bench.reality.summary import Compared, correlation, groups, in_order, shared, tau
 from bench.store import Row

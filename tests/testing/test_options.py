@@ -44,8 +44,8 @@ SETTINGS = {
 
 #: Functions that build, show or write what is given to them.
 NO_QUESTION = {
-    "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy", "retime",
-    "save", "write_report",
+    "certify", "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy",
+    "retime", "save", "write_report",
 }  # fmt: skip
 
 
