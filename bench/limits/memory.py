@@ -49,7 +49,7 @@ from optpart.methods import cpsat, registry
 from optpart.methods.solve import ask
 from optpart.problem import footprint
 from optpart.solution.goal import Goal
-from optpart.solution.result import Method
+from optpart.solution.job import Method
 
 #: Seconds between two looks at the child processes, whose peaks end with them, and without growth
 #: after which a process has loaded its libraries.
