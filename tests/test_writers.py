@@ -48,10 +48,10 @@ HELD = {
         commands/gap.py _gap_by_axis.write write_text
         commands/gap.py gap.write write_text
         commands/reduce.py _write write_text
-        export/linear_program.py write write_text
-        export/onnx_layers.py write write_bytes
-        export/registry.py export write_text
-        export/tensorflow.py write write_bytes
+        exporters/linear_program.py write write_text
+        exporters/onnx_layers.py write write_bytes
+        exporters/registry.py export write_text
+        exporters/tensorflow.py write write_bytes
         files.py write_text write_bytes
         formats/calibration_toml.py write write_text
         formats/cluster_toml.py write write_text
@@ -72,7 +72,7 @@ HELD = {
     """,
     "replaces only a folder that its manifest lists": """
         certificates/certify.py _write new_folder
-        export/onnx_parts.py write new_folder
+        exporters/onnx_parts.py write new_folder
         report/paper/folder.py write_folder new_folder
         training/bounds/certificate.py write_certificate new_folder
         folders.py _exchange renameat2
@@ -89,12 +89,12 @@ HELD = {
         children/keeper.py main open wb
         exact/milp_worker.py _cbc writeMPS
         exact/minizinc.py _answers write_text
-        export/linear_program_writer.py _text writeLP
-        export/linear_program_writer.py _text writeMPS
-        export/onnx_parts.py _save save_model
-        export/onnx_parts.py _save write_bytes ANY
-        export/onnx_parts.py write shutil.copyfile
-        export/onnx_parts.py write write_text ANY
+        exporters/linear_program_writer.py _text writeLP
+        exporters/linear_program_writer.py _text writeMPS
+        exporters/onnx_parts.py _save save_model
+        exporters/onnx_parts.py _save write_bytes ANY
+        exporters/onnx_parts.py write shutil.copyfile
+        exporters/onnx_parts.py write write_text ANY
         folders.py new_folder mkdir
         folders.py new_folder write_text ANY
         report/paper/folder.py write_folder write_bytes ANY
@@ -107,7 +107,7 @@ HELD = {
         children/scratch.py Scratch.__exit__ shutil.rmtree
         exact/milp_worker.py _cbc Scratch
         exact/minizinc.py _answers Scratch
-        export/linear_program_writer.py _text Scratch
+        exporters/linear_program_writer.py _text Scratch
         folders.py new_folder Scratch
     """,
     "a new file without a name, or with a random one that must not exist": """
@@ -133,7 +133,7 @@ HELD = {
     "opened for reading only": """
         api.py bounds open w
         commands/bound.py bound open w
-        export/onnx_layers.py _is_annotated mmap
+        exporters/onnx_layers.py _is_annotated mmap
         formats/nsys.py read sqlite3.connect
         formats/pytorch.py _document open w
         study/store.py _opened sqlite3.connect
@@ -164,7 +164,7 @@ HELD = {
         kernels/store.py save write_bytes
     """,
     "not optpart: the script beside exported parts, which writes the file that its user names": """
-        export/onnx_runner.py savez
+        exporters/onnx_runner.py savez
     """,
 }
 

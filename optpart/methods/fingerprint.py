@@ -16,7 +16,7 @@ from optpart.methods.sources import Sources, digest_of
 #: What lies above the methods (design §4), so that no method depends on it.
 ABOVE = frozenset(
     {
-        "__main__.py", "api.py", "certify", "cli.py", "commands", "exporters", "ordering",
+        "__main__.py", "api.py", "certificates", "cli.py", "commands", "exporters", "ordering",
         "reductions", "report", "study", "testing", "training", "training_api.py",
     }
 )  # fmt: skip
