@@ -81,7 +81,12 @@ _OPTIONS = {
 
 
 def option_of(parameter: str) -> str:
-    """Return the option that sets a parameter of a command's Python function."""
+    """Return the option that sets a parameter of a command's Python function.
+
+    One in capitals is an argument, which has no option.
+    """
+    if parameter.isupper():
+        return parameter
     return _OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
+from commandline import Run
 from reductions.sources import answer, draw
 from typer.testing import CliRunner
 
@@ -56,6 +57,12 @@ def test_no(tmp_path: Path) -> None:
     assert done.exit_code == 3
     assert "answer    no: " in done.output
     assert "solution" not in done.output
+
+
+def test_an_unknown_reduction_is_named_as_an_argument(run: Run) -> None:
+    said = run("reduce", "magic")
+    assert said.code == 2
+    assert said.err.startswith("optpart: NAME: unknown 'magic'; ")
 
 
 def test_unknown(tmp_path: Path) -> None:
