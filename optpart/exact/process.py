@@ -198,21 +198,22 @@ def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool
         Whether to keep the limit of seconds even if another one decides.
     """
     found: Incumbent | None = None
+    status = ""
     grace = prompt_grace(replace(limits, deterministic=None) if prompt else limits)
     try:
         with borrowed(module) as process:
             for message in process.solve(task, limits, grace):
                 if isinstance(message, Incumbent):
                     found = message
-                elif isinstance(message, Done):
-                    return Answer(found, message.status)
+                elif isinstance(message, Done):  # the last one; leaving early would kill the process
+                    status = message.status
     except SolverTooLargeError:
-        return Answer(found, TOO_LARGE)
+        status = TOO_LARGE
     except SolverLateError:
         pass
     except SolverDiedError as error:
         lose(what, error)
-    return Answer(found, "")
+    return Answer(found, status)
 
 
 @contextmanager

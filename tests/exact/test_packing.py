@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from optpart import Budget, Cluster, Device, GraphBuilder, Instance, Model
-from optpart.exact.packing import pack
+from optpart.exact.packing import WORKER, pack
+from optpart.exact.process import shared
 from optpart.problem.model import Memory
 from optpart.solution.schedule import retime
 from optpart.solution.verifier import verify
@@ -31,6 +32,18 @@ def exists(instance: Instance) -> bool:
     return any(
         not faults(instance, np.array(device, dtype=np.int32)) for device in product(*choices)
     )
+
+
+def test_one_process_packs_again_and_again() -> None:
+    """Starting one takes a hundred times as long as packing a few units."""
+    instance = random_instance(np.random.default_rng(0), 5, 3, memory="estimate")
+    used = set()
+    for _ in range(3):
+        pack(instance, COUNTED)
+        worker = shared(WORKER).worker
+        assert worker is not None
+        used.add(worker.process.pid)
+    assert len(used) == 1
 
 
 @pytest.mark.parametrize("seed", range(25))
