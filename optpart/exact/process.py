@@ -205,7 +205,8 @@ def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool
             for message in process.solve(task, limits, grace):
                 if isinstance(message, Incumbent):
                     found = message
-                elif isinstance(message, Done):  # the last one; leaving early would kill the process
+                elif isinstance(message, Done):
+                    # The last message, yet no `return`: leaving early would kill the process.
                     status = message.status
     except SolverTooLargeError:
         status = TOO_LARGE
