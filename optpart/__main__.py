@@ -19,10 +19,11 @@ def main() -> None:
         ignore_settings_here()
         from optpart.cli import main as run
         from optpart.clock import start
-    except KeyboardInterrupt:
+
+        run(start())
+    except KeyboardInterrupt:  # before or after the command line minds them itself
         sys.stderr.write("optpart: interrupted\n")
         sys.exit(130)
-    run(start())
 
 
 if __name__ == "__main__":

@@ -1151,7 +1151,8 @@ def export(
     output : path, optional
         Where to write, for ``"onnx"`` a folder; targets that are a text need none.
     model : path, optional
-        The file that the instance was made of, for targets that write it again.
+        What the instance was made of: the file, for targets that write it again; for
+        ``"device-map"`` the folder of the model, which tells its modules.
     instance : Instance, str or Path, optional
         That of a result file, which is then verified first. ``"trace"`` needs it, unless it is of
         the library.
@@ -1160,7 +1161,8 @@ def export(
     shapes : mapping from str to int, optional
         Sizes that were given when an ONNX model was read.
     architecture : str, optional
-        How the modules of a language model are called: ``"llama"``, ``"gpt2"`` or ``"gpt-neox"``.
+        How the modules of a language model are called
+        (:data:`optpart.exporters.llm.ARCHITECTURES`).
     unit : {"ns", "us", "ms", "s"}, optional
         The unit of the instance's times, for ``"trace"``; nanoseconds if not given.
 

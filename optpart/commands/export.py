@@ -30,7 +30,10 @@ def export(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(help="For onnx and tensorflow: the file that the instance was made of."),
+        typer.Option(
+            help="What the instance was made of: for onnx and tensorflow the file, for device-map "
+            "the folder of the model."
+        ),
     ] = None,
     instance: Annotated[
         str | None, typer.Option(help="The instance of the result, to verify it first.")
@@ -45,7 +48,10 @@ def export(
     ] = None,
     architecture: Annotated[
         str | None,
-        typer.Option(help="For device-map and torch: llama (default), gpt2 or gpt-neox."),
+        typer.Option(
+            help="For device-map without --model, and torch: how modules are called: llama, gpt2, "
+            "gpt-neox, bloom, falcon, opt or phi."
+        ),
     ] = None,
     unit: Annotated[
         str | None,

@@ -8,7 +8,6 @@ were in 2026.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,8 +15,9 @@ from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, begins, of_document
-from optpart.languages import to_comment, to_json, to_python, to_shell
+from optpart.files import Kind, begins
+from optpart.formats import llm_names
+from optpart.languages import to_comment, to_python, to_shell
 
 
 class Text(NamedTuple):
@@ -48,7 +48,31 @@ ARCHITECTURES = {
         ("gpt_neox.embed_in", "gpt_neox.rotary_emb"),
         "gpt_neox.layers.{}",
         "gpt_neox.final_layer_norm",
-        "embed_out",
+        "lm_head",
+    ),
+    "bloom": Modules(
+        ("transformer.word_embeddings", "transformer.word_embeddings_layernorm"),
+        "transformer.h.{}",
+        "transformer.ln_f",
+        "lm_head",
+    ),
+    "falcon": Modules(
+        ("transformer.word_embeddings", "transformer.rotary_emb"),
+        "transformer.h.{}",
+        "transformer.ln_f",
+        "lm_head",
+    ),
+    "opt": Modules(
+        ("model.decoder.embed_tokens", "model.decoder.embed_positions"),
+        "model.decoder.layers.{}",
+        "model.decoder.final_layer_norm",
+        "lm_head",
+    ),
+    "phi": Modules(
+        ("model.embed_tokens", "model.rotary_emb"),
+        "model.layers.{}",
+        "model.final_layernorm",
+        "lm_head",
     ),
 }
 
@@ -57,15 +81,6 @@ _LLAMA_CPP_DEVICE = (
     r"|RPC\d*(\[[\w.:\[\]-]+\])?"
 )
 
-_ACCELERATE_DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
-
-
-def _are_devices(document: dict[str, object]) -> bool:
-    devices = (re.fullmatch(_ACCELERATE_DEVICE, str(device)) for device in document.values())
-    return bool(document) and all(devices)
-
-
-DEVICE_MAP = Kind("a device_map", of_document(_are_devices))
 LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 VLLM = Kind(
     "settings of vLLM",
@@ -84,43 +99,15 @@ _WHOLE = "import the model with whole blocks as vertices"
 _NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
 
 
-def device_map(
-    plan: Plan, *, names: Mapping[str, str] | None = None, architecture: str | None = None
-) -> Text:
-    """Return a ``device_map`` of transformers and accelerate, as JSON.
+def modules_of(chain: Chain, plan: Plan, architecture: str | None) -> list[tuple[str, Link]]:
+    """Return the module of every link, of whole blocks.
 
-    Parameters
-    ----------
-    names : mapping from str to str
-        What PyTorch calls the devices: ``0``, ``cuda:0``, ``cpu``.
-    architecture : str, optional
-        One of :data:`ARCHITECTURES`, for vertices that are not called as modules are.
+    Raises
+    ------
+    InputError
+        If vertices are not called as modules are, and neither the architecture is given nor the
+        instance is called after a model that is known by name.
     """
-    chain = chain_of(plan)
-    target = "accelerate"
-    chain.whole_blocks(target, _WHOLE)
-    known = named(plan, names or {}, valid=_ACCELERATE_DEVICE, example="cuda:0")
-    found: dict[str, int | str] = {}
-    for module, link in _modules(chain, architecture):
-        name = known[link.device]
-        found[module] = int(name) if name.isdecimal() else name
-    remarks = ["The order of execution is not part of a device_map."]
-    others = [name for name in known.values() if name not in ("cpu", "disk")]
-    if "cpu" in known.values() and others:
-        remarks.append(
-            "accelerate keeps the weights of modules on cpu there, but computes them on "
-            f"{others[0]}, to which it copies them in every call."
-        )
-    first, last = chain.devices_of(EMBEDDING), chain.devices_of(HEAD)
-    if first and last and first != last:
-        remarks.append(
-            "If embedding and head share their weights, accelerate needs both on one device."
-        )
-    return Text(to_json(found, indent=2) + "\n", remarks)
-
-
-def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
-    """Return the module of every link, of whole blocks."""
     if architecture is not None and architecture not in ARCHITECTURES:
         remedy = choice(architecture, ARCHITECTURES)
         raise ArgumentError("architecture", f"unknown {architecture!r}", remedy)
@@ -129,7 +116,12 @@ def _modules(chain: Chain, architecture: str | None) -> list[tuple[str, Link]]:
             problem = "the vertices are called after modules already"
             raise InputError("architecture", problem, "leave it out")
         return _distinct([(_module(each), each) for each in chain.links])
-    modules = ARCHITECTURES[architecture or "llama"]
+    architecture = architecture or llm_names.architecture(plan.instance)
+    if architecture is None:
+        problem = "what the modules of the model are called is not known"
+        remedy = f"give --architecture {', '.join(ARCHITECTURES)}, or for device-map --model FOLDER"
+        raise InputError("architecture", problem, remedy)
+    modules = ARCHITECTURES[architecture]
     of_place = {
         EMBEDDING: modules.embedding,
         BLOCK: (modules.block,),
@@ -336,7 +328,7 @@ def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:
     remedy = "use --to device-map, or solve again with fewer devices"
     stages = chain.contiguous("torch.distributed.pipelining", remedy)
     of_vertex: dict[str, str] = {}
-    for module, link in _modules(chain, architecture):
+    for module, link in modules_of(chain, plan, architecture):
         of_vertex.setdefault(link.vertex, module)
     order = [device for device, _ in stages]
     text = split_spec(order, [of_vertex[links[0].vertex] for _, links in stages[1:]])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from optpart.errors import InputError
-from optpart.exporters import linear_program, llm, onnx_layers, onnx_parts, tensorflow
+from optpart.exporters import device_map, linear_program, llm, onnx_layers, onnx_parts, tensorflow
 from optpart.exporters.llm import Text
 from optpart.exporters.plan import Plan
 from optpart.exporters.trace import KIND as TRACE
@@ -109,7 +109,7 @@ def export(
         if getattr(options, each.name) not in (None, {}) and each.name not in to.takes:
             problem = f"means nothing to the target {to.name!r}"
             raise InputError(each.name, problem, "leave it out")
-    if "model" in to.takes and options.model is None:
+    if "model" in to.takes and to.output and options.model is None:
         raise InputError("model", "missing", "name the file that the instance was made of")
     if output is not None and to.kind is not None:
         check_target(output, to.kind)
@@ -167,9 +167,11 @@ _ROWS = (
         "device-map",
         "device_map of transformers and accelerate, as JSON",
         _LLM,
-        frozenset({"names", "architecture"}),
-        lambda plan, o, _: llm.device_map(plan, names=o.names, architecture=o.architecture),
-        llm.DEVICE_MAP,
+        frozenset({"names", "architecture", "model"}),
+        lambda plan, o, _: device_map.device_map(
+            plan, names=o.names, architecture=o.architecture, model=o.model
+        ),
+        device_map.KIND,
     ),
     Target(
         "llama.cpp",

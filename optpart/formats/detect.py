@@ -180,11 +180,19 @@ _ROWS = (
     ),
     Format(
         "safetensors",
-        "language models of Hugging Face with config.json",
+        "transformers of Hugging Face as safetensors, with config.json",
         f"{_F}.safetensors",
         (".safetensors", ".safetensors.index.json"),
         gives="workload",
         content="bytes",
+        takes=("step",),
+    ),
+    Format(
+        "hugging-face",
+        "transformers of Hugging Face, a folder with config.json",
+        f"{_F}.hugging_face",
+        gives="workload",
+        content="folder",
         takes=("step",),
     ),
     Format(
@@ -403,8 +411,9 @@ def _of_folder(path: str | Path) -> Format:
     rows = [row for row in FORMATS.values() if row.content == "folder"]
     found = _sniffed(rows, path, path)
     if found is None:
-        known = ", ".join(row.name for row in rows)
-        raise InputError("", "is a folder of no known format", f"name one of {known}", str(path))
+        files = " ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
+        problem = "is a folder without config.json, and no profile of Sailor"
+        raise InputError("", problem, f"name a model's file in it ({files})", str(path))
     return found
 
 

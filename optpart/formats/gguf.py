@@ -392,6 +392,7 @@ def _transformer(header: _Header, path: Path) -> Transformer:
         activations="float32",  # llama.cpp keeps hidden states in float32
         experts=entries.whole("expert_count", 0, least=0),
         experts_used=entries.whole("expert_used_count", 0, least=0),
+        copied=True,
         longest=entries.whole("context_length") if "context_length" in entries else None,
         parallel=entries.architecture in _PARALLEL
         or bool(header.entries.get(f"{entries.architecture}.use_parallel_residual")),

@@ -6,18 +6,23 @@ belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes a
 
 Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attention`` and
 ``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Each vertex hands its
-hidden states on to the next: batch x tokens x hidden numbers.
+hidden states on to the next: batch x tokens x hidden numbers. Models of an encoder alone have
+neither cache nor causal mask, and no norm or head if their weights have none. A model of encoder
+and decoder has two such chains, ``encoder.embedding``, … and ``decoder.embedding``, …, ``head``;
+every block of the decoder reads what the encoder ends with. One step computes both.
 
 Memory
     The weights of a vertex and, for attention, the keys and values of ``context`` positions of
-    every sequence; under a sliding window, those of the window only. If the head uses the matrix
-    of the embedding, each of the two vertices holds a copy, or they share a device and the
-    embedding alone holds it. Buffers for intermediate results are not counted.
+    every sequence; under a sliding window, those of the window only. Blocks of a decoder also
+    hold keys and values of what the encoder read. If the head uses the matrix of the embedding,
+    they share a device and the embedding alone holds it, or each holds a copy. Buffers for
+    intermediate results are not counted.
 
 Work
     :mod:`~optpart.formats.operator_cost` defines what counts. Every token is multiplied with every
     matrix, of a mixture of experts with those of the experts that it uses. Attention counts for
-    each query, head and position that the causal mask and the window admit.
+    each query, head and position that the causal mask and the window admit. Convolutions of an
+    embedding (images, sound) count; rows of a table are only read.
     Other elementwise operations inside blocks (norms, activation functions, rotations) are not
     counted: together they are less than a hundredth. The final norm is a vertex and counts.
 
@@ -38,7 +43,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -70,7 +75,9 @@ _SAME = {
 }  # fmt: skip
 _TYPE_OF = {name.lower(): name for name in TYPES} | _SAME
 
-EMBEDDING, ATTENTION, MLP, NORM, HEAD = PLACES = ("embedding", "attention", "mlp", "norm", "head")
+EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
+    "embedding", "attention", "cross", "mlp", "norm", "head",
+)  # fmt: skip
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
@@ -91,7 +98,7 @@ class Weight(NamedTuple):
     Attributes
     ----------
     place : str
-        One of :data:`PLACES`.
+        One of :data:`PLACES`; ``cross`` for what makes keys and values of the encoder's output.
     layer : int or None
         The block that holds it; ``None`` outside of blocks, or if every block holds a copy.
     shape : tuple of int
@@ -100,6 +107,8 @@ class Weight(NamedTuple):
         One of :data:`TYPES`.
     experts : bool
         Whether it belongs to experts of a mixture, alike, of which a token uses some.
+    uses : int
+        How often a convolution of the embedding is applied for each position.
     """
 
     place: str
@@ -107,6 +116,7 @@ class Weight(NamedTuple):
     shape: tuple[int, ...]
     type: str
     experts: bool = False
+    uses: int = 1
 
     @property
     def elements(self) -> int:
@@ -134,6 +144,8 @@ class Layer(NamedTuple):
         Elements per head.
     window : int or None
         How many positions a token attends to at most, itself included.
+    latent : int or None
+        Elements of a position in the cache, if keys and values of all heads are made of them.
     """
 
     heads: int
@@ -141,16 +153,18 @@ class Layer(NamedTuple):
     key_width: int
     value_width: int
     window: int | None = None
+    latent: int | None = None
 
 
 @dataclass(frozen=True)
 class Transformer:
-    """A decoder: an embedding, blocks of attention and feed-forward, a norm, a head.
+    """An embedding, blocks of attention and feed-forward, a norm, a head.
 
     Attributes
     ----------
     name, source : str
     hidden, vocab : int
+        ``vocab`` is 0 if it reads no words.
     layers : tuple of Layer
     weights : tuple of Weight
         Without a matrix at the head, the head uses that of the embedding.
@@ -163,6 +177,16 @@ class Transformer:
         Positions that the model was trained for.
     parallel : bool
         Whether attention and feed-forward of a block read the same input.
+    causal : bool
+        Whether a token attends to earlier ones only; otherwise it is an encoder.
+    positions : int or None
+        Positions of every input, of models of images and sound.
+    encoder : Transformer or None
+        What the decoder attends to beside its own tokens.
+    head_tied : bool or None
+        Whether the head uses the matrix of the embedding; by default if it has none of its own.
+    copied : bool
+        Whether its runtime gives such a head a copy.
     assumed : tuple of str
     """
 
@@ -178,12 +202,18 @@ class Transformer:
     experts_used: int = 0
     longest: int | None = None
     parallel: bool = False
+    causal: bool = True
+    positions: int | None = None
+    encoder: Transformer | None = None
+    head_tied: bool | None = None
+    copied: bool = False
     assumed: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:
         """Number of parameters; a matrix that embedding and head share counts once."""
-        return sum(weight.elements for weight in self.weights)
+        own = sum(weight.elements for weight in self.weights)
+        return own + (self.encoder.parameters if self.encoder else 0)
 
     @property
     def active_parameters(self) -> int:
@@ -194,6 +224,8 @@ class Transformer:
     @property
     def tied(self) -> bool:
         """True if the head uses the matrix of the embedding."""
+        if self.head_tied is not None:
+            return self.head_tied
         return not any(each.place == HEAD and each.is_matrix for each in self.weights)
 
 
@@ -203,7 +235,8 @@ class Step:
 
     Attributes
     ----------
-    mode : {"decode", "prefill"}
+    mode : {"decode", "prefill"}, optional
+        By default ``decode``; encoders know nothing else than reading all at once.
     batch : int
         Sequences, ≥ 1.
     tokens : int, optional
@@ -217,9 +250,9 @@ class Step:
         Type of the hidden states; by default the model's.
     granularity : {"block", "attention+mlp"}
         One vertex or two per block.
-    tied : {"copy", "share"}, optional
-        If the head uses the matrix of the embedding: whether both hold it (by default), or share
-        a device.
+    tied : {"share", "copy"}, optional
+        If the head uses the matrix of the embedding: whether they share a device, or both hold
+        it; by default as the runtime of the file does.
     logits : {"last", "all"}
         Whether the head computes the logits of the last token only, or of all new ones.
 
@@ -229,7 +262,7 @@ class Step:
         If a value is not one of these.
     """
 
-    mode: str = "decode"
+    mode: str | None = None
     batch: int = 1
     tokens: int | None = None
     context: int | None = None
@@ -241,7 +274,7 @@ class Step:
 
     def __post_init__(self) -> None:
         for place, value, choices in (
-            ("mode", self.mode, ("decode", "prefill")),
+            ("mode", self.mode, (None, "decode", "prefill")),
             ("granularity", self.granularity, ("block", "attention+mlp")),
             ("tied", self.tied, (None, "copy", "share")),
             ("logits", self.logits, ("last", "all")),
@@ -290,13 +323,17 @@ def check(model: Transformer) -> Transformer:
         problem, remedy = f"{len(model.layers)} blocks", f"give 1 to {MOST_LAYERS}"
         raise InputError(model.name, problem, remedy)
     check_size(2 * len(model.layers) + 3, place=model.name)
-    for what, value in (("hidden size", model.hidden), ("vocabulary", model.vocab)):
-        if not is_whole(value, 1, MOST_TOKENS):
+    for what, value, least in (
+        ("hidden size", model.hidden, 1),
+        ("vocabulary", model.vocab, int(model.causal)),
+    ):
+        if not is_whole(value, least, MOST_TOKENS):
             remedy = f"give a whole number of 1 to {MOST_TOKENS}"
             raise InputError(model.name, f"the {what} is {shown(value)}", remedy)
     for number, layer in enumerate(model.layers):
         for what, count in layer._asdict().items():
-            if not (count is None and what == "window") and not is_whole(count, 1, MOST_TOKENS):
+            absent = count is None and what in ("window", "latent")
+            if not absent and not is_whole(count, 1, MOST_TOKENS):
                 problem = f"{what.replace('_', ' ')}: {shown(count)}"
                 remedy = f"give a whole number of 1 to {MOST_TOKENS}"
                 raise InputError(f"{model.name}, block {number}", problem, remedy)
@@ -312,9 +349,15 @@ def check(model: Transformer) -> Transformer:
             if (place, number) not in held:
                 remedy = "give the whole model, of attention and feed-forward in every block"
                 raise InputError(f"{model.name}, block {number}", f"has no {place} matrix", remedy)
-    _words(model)
+    if model.vocab:
+        _words(model)
     for weight in model.weights:
-        if weight.place == HEAD and weight.is_matrix and set(weight.shape) != {*_table(model)}:
+        if (
+            model.causal
+            and weight.place == HEAD
+            and weight.is_matrix
+            and set(weight.shape) != {*_table(model)}
+        ):
             problem = f"the head is a matrix of {_by(weight.shape)}"
             raise InputError(model.name, problem, f"give one of {_by(_table(model))}")
         if weight.layer is not None and weight.layer >= len(model.layers):
@@ -332,11 +375,52 @@ def chain(model: Transformer, step: Step) -> Workload:
         If the model's parts do not fit each other, a value of the step does not fit the model,
         or a count is beyond 2^63.
     """
-    return _Chain(check(model), step).workload()
+    encoder = None
+    if model.encoder is not None:
+        encoder = _Chain(check(model.encoder), replace(step, tied=None), "encoder.")
+    chains = [_Chain(check(model), step, "decoder." if encoder else "", encoder)]
+    if encoder is not None:
+        chains.insert(0, encoder)
+    builder, vertices = GraphBuilder(), [vertex for each in chains for vertex in each.vertices]
+    for vertex in vertices:
+        if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
+            raise InputError(
+                f"{model.name}, {vertex.name}",
+                "more than 2^63 operations or bytes",
+                "give smaller sizes, or fewer tokens",
+            )
+        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
+    for each in chains:
+        for source, target in itertools.pairwise(each.vertices):
+            builder.edge(source.name, target.name)
+        if each.shared:
+            builder.colocate(*each.shared)
+    if encoder is not None:
+        for vertex in chains[1].vertices:
+            if vertex.crosses:
+                builder.edge(encoder.vertices[-1].name, vertex.name)
+        if not encoder.held[EMBEDDING, None]:
+            builder.colocate(encoder.vertices[0].name, chains[1].vertices[0].name)
+    return Workload(
+        graph=builder.build(),
+        work=Work(
+            kinds=tuple(vertex.kind for vertex in vertices),
+            precisions=tuple(vertex.precision for vertex in vertices),
+            flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
+            read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
+            written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+        ),
+        name=f"{model.name}-{chains[-1].mode}" if model.causal else model.name,
+        source=model.source,
+        assumed=(*model.assumed, *(said for each in chains for said in each.assumed())),
+    )
 
 
 class _Cost(NamedTuple):
-    """A vertex: its kind and precision, operations, bytes read and written, memory, output."""
+    """A vertex: its kind and precision, operations, bytes read and written, memory, output.
+
+    ``crosses`` says whether it reads what the encoder ends with.
+    """
 
     name: str
     kind: str
@@ -346,67 +430,78 @@ class _Cost(NamedTuple):
     written: int
     memory: int
     output: int
+    crosses: bool = False
 
 
 class _Chain:
-    """Costs the vertices of one step."""
+    """Costs the vertices of one step of an encoder or a decoder.
 
-    def __init__(self, model: Transformer, step: Step) -> None:
-        self.model = model
-        self.step = step
+    Parameters
+    ----------
+    prefix : str
+        Of the names of vertices.
+    encoder : _Chain, optional
+        What blocks attend to beside the tokens.
+    """
+
+    def __init__(
+        self, model: Transformer, step: Step, prefix: str = "", encoder: _Chain | None = None
+    ) -> None:
+        self.model, self.step = model, step
+        self.prefix, self.encoder = prefix, encoder
+        self.mode = (step.mode or "decode") if model.causal else "prefill"
+        if step.mode == "decode" and not model.causal and not prefix:
+            problem = "'decode', but the model is an encoder, which reads all positions at once"
+            raise InputError("mode", problem, "leave the option out")
         self.batch = step.batch
         self.context = step.context or min(_CONTEXT, model.longest or _CONTEXT)
-        decoding = step.mode == "decode"
-        self.tokens = step.tokens or (1 if decoding else self.context)
+        self.tokens = step.tokens or (1 if self.mode == "decode" else self.context)
+        if not model.causal:
+            self.tokens = self.context = self._read_at_once()
         if self.tokens > self.context:
             problem = f"{self.tokens}, but the context has room for {self.context}"
             raise InputError("tokens", problem, "give fewer tokens, or a longer context")
-        self.past = self.context - self.tokens if decoding else 0
+        self.past = self.context - self.tokens if self.mode == "decode" else 0
         self.kv_dtype = type_named(step.kv_dtype, "kv_dtype")
         self.activations = type_named(step.activations or model.activations, "activations")
         if step.tied is not None and not model.tied:
             raise InputError("tied", "the head has a matrix of its own", "leave the option out")
-        self.positions = self.batch * (self.tokens if step.logits == "all" else 1)
+        self.shares = model.tied and (step.tied or ("copy" if model.copied else "share")) == "share"
+        every = step.logits == "all" or not model.causal
+        self.positions = self.batch * (self.tokens if every else 1)
         self.hidden = self._states(self.batch * self.tokens)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
+        self.vertices = self._costed()
+        self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
 
-    def workload(self) -> Workload:
-        model = self.model
+    def _read_at_once(self) -> int:
+        """Return the positions that an encoder reads."""
+        fixed = self.model.positions
+        if fixed is None:
+            return self.context if self.prefix else self.tokens
+        if not self.prefix:
+            for option in ("tokens", "context"):
+                if getattr(self.step, option) not in (None, fixed):
+                    problem = f"the model reads {fixed:,} positions, no more and no fewer"
+                    raise InputError(option, problem, "leave the option out")
+        return fixed
+
+    def _costed(self) -> list[_Cost]:
         vertices = [self._embedding()]
-        for number in range(len(model.layers)):
+        for number in range(len(self.model.layers)):
             vertices += self._block(number)
         # Of the last block, only what the head needs is handed on.
         vertices[-1] = vertices[-1]._replace(output=self._states(self.positions))
-        vertices += [self._norm(), self._head()]
-        for vertex in vertices:
-            if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
-                raise InputError(
-                    f"{model.name}, {vertex.name}",
-                    "more than 2^63 operations or bytes",
-                    "give smaller sizes, or fewer tokens",
-                )
-        builder = GraphBuilder()
-        for vertex in vertices:
-            builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
-        for source, target in itertools.pairwise(vertices):
-            builder.edge(source.name, target.name)
-        if self.step.tied == "share":
-            builder.colocate(vertices[0].name, vertices[-1].name)
-        return Workload(
-            graph=builder.build(),
-            work=Work(
-                kinds=tuple(vertex.kind for vertex in vertices),
-                precisions=tuple(vertex.precision for vertex in vertices),
-                flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
-                read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
-                written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
-            ),
-            name=f"{model.name}-{self.step.mode}",
-            source=model.source,
-            assumed=(*model.assumed, *self._assumed()),
-        )
+        if self.model.causal or self.held[NORM, None]:
+            vertices.append(self._norm())
+        if self.model.causal or self.held[HEAD, None]:
+            vertices.append(self._head())
+        return [each._replace(name=self._named(each.name)) for each in vertices]
+
+    def _named(self, name: str) -> str:
+        return name if name == HEAD else f"{self.prefix}{name}"
 
     def _states(self, tokens: int) -> int:
         return size(self.activations, (tokens, self.model.hidden))
@@ -414,20 +509,20 @@ class _Chain:
     def _embedding(self) -> _Cost:
         held = self.held[EMBEDDING, None]
         tokens = self.batch * self.tokens
+        tables = [weight for weight in held if len(weight.shape) == 2]
         rows = sum(
-            min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0])
-            if weight.is_matrix
-            else weight.bytes
-            for weight in held
+            min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0]) for weight in tables
         )
+        filters = [weight for weight in held if len(weight.shape) > 2]
+        others = _bytes([weight for weight in held if len(weight.shape) != 2])
         return _Cost(
             name=EMBEDDING,
-            kind="Gather",
-            precision=_words(self.model).type,
-            flops=0,
-            read=rows,
+            kind="Conv" if filters else "Gather",
+            precision=_words(self.model).type if self.model.vocab else self._precision(held),
+            flops=sum(contraction(tokens * weight.uses, weight.elements) for weight in filters),
+            read=rows + others if held else self.hidden,
             written=self.hidden,
-            memory=sum(weight.bytes for weight in held),
+            memory=_bytes(held),
             output=self.hidden,
         )
 
@@ -436,7 +531,7 @@ class _Chain:
         if self.step.granularity != "block":
             return parts
         attention, mlp = parts
-        held = self._of_block(ATTENTION, number) + self._of_block(MLP, number)
+        held = [w for place in (ATTENTION, CROSS, MLP) for w in self._of_block(place, number)]
         return [
             _Cost(
                 name=f"block.{number}",
@@ -447,6 +542,7 @@ class _Chain:
                 written=attention.written + mlp.written - self.hidden,
                 memory=attention.memory + mlp.memory,
                 output=self.hidden,
+                crosses=attention.crosses,
             )
         ]
 
@@ -461,10 +557,15 @@ class _Chain:
         attended = min(end, window + self.tokens - 1)
         cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
         cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
+        if layer.latent is not None:
+            cached = size(self.kv_dtype, (layer.latent,))
+        elif not self.model.causal:
+            cached = 0
         width = layer.key_width + layer.value_width
         # Scores that the causal mask hides are not computed at all, so that nothing is masked.
-        scores = self.batch * layer.heads * _pairs(self.tokens, self.past, window)
-        return _Cost(
+        pairs = _pairs(self.tokens, self.past, window) if self.model.causal else self.tokens**2
+        scores = self.batch * layer.heads * pairs
+        cost = _Cost(
             name=f"block.{number}.attention",
             kind="Attention",
             precision=self._precision(held),
@@ -473,6 +574,24 @@ class _Chain:
             written=self.hidden + self.batch * self.tokens * cached,
             memory=_bytes(held) + self.batch * min(self.context, window) * cached,
             output=self.hidden,
+        )
+        return cost if self.encoder is None else self._crossing(cost, number, cached)
+
+    def _crossing(self, own: _Cost, number: int, cached: int) -> _Cost:
+        """Add the attention to what the encoder ends with, whose keys are computed once."""
+        held, layer = self._of_block(CROSS, number), self.model.layers[number]
+        if not held or self.encoder is None:
+            return own
+        there = self.batch * self.encoder.tokens
+        scores = self.tokens * there * layer.heads
+        work = contraction(there, sum(weight.elements for weight in held if weight.is_matrix))
+        work += attention(scores * (layer.key_width + layer.value_width), scores, masked=False)
+        return own._replace(
+            flops=own.flops + work,
+            read=own.read + _bytes(held) + self.encoder.hidden + there * cached,
+            written=own.written + there * cached,
+            memory=own.memory + _bytes(held) + there * cached,
+            crosses=True,
         )
 
     def _mlp(self, number: int) -> _Cost:
@@ -505,18 +624,26 @@ class _Chain:
         )
 
     def _head(self) -> _Cost:
-        held, words = self.held[HEAD, None], _words(self.model)
+        held, model = self.held[HEAD, None], self.model
         memory = read = _bytes(held)
-        if self.model.tied:
+        matrices = [weight for weight in held if weight.is_matrix]
+        # A class is predicted of one position, words at every one.
+        predicts = model.tied or any(model.vocab in weight.shape for weight in matrices)
+        positions = self.positions if predicts else self.batch
+        elements = sum(weight.elements for weight in matrices)
+        if model.tied:
+            words = _words(model)
+            elements += words.elements
             read += words.bytes
-            memory += 0 if self.step.tied == "share" else words.bytes
-        logits = size(_LOGITS, (self.positions, self.model.vocab))
+            memory += 0 if self.shares else words.bytes
+        width = model.vocab if predicts else matrices[-1].shape[0] if matrices else model.hidden
+        logits = size(_LOGITS, (positions, width))
         return _Cost(
             name=HEAD,
             kind="MatMul",
-            precision=words.type if self.model.tied else self._precision(held),
-            flops=contraction(self.positions * self.model.vocab, self.model.hidden),
-            read=read + self._states(self.positions),
+            precision=_words(model).type if model.tied else self._precision(held),
+            flops=contraction(positions, elements),
+            read=read + self._states(positions),
             written=logits,
             memory=memory,
             output=logits,
@@ -542,10 +669,14 @@ class _Chain:
         for weight in held:
             if weight.is_matrix:
                 count[weight.type] += weight.elements
-        return count.most_common(1)[0][0]
+        return count.most_common(1)[0][0] if count else self.activations
 
-    def _assumed(self) -> Iterable[str]:
+    def assumed(self) -> Iterable[str]:
         model, step = self.model, self.step
+        if not model.causal:
+            each = f"of {self.batch:,} inputs" if self.batch > 1 else "of one input"
+            yield f"The encoder reads {self.tokens:,} positions {each} at once."
+            return
         sequences = "1 sequence" if self.batch == 1 else f"each of {self.batch:,} sequences"
         news = "1 new token" if self.tokens == 1 else f"{self.tokens:,} new tokens"
         yield (
@@ -562,8 +693,9 @@ class _Chain:
                 f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
                 "positions, and hold these only."
             )
-        if model.tied and step.tied != "share":
-            yield "The head uses the matrix of the embedding; each of the two holds a copy."
+        if model.tied:
+            where = "they share a device" if self.shares else "each of the two holds a copy"
+            yield f"The head uses the matrix of the embedding; {where}."
         if model.experts and self.batch * self.tokens > 1:
             most = min(model.experts, self.batch * self.tokens * model.experts_used)
             yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."

@@ -103,6 +103,13 @@ def published(name: str) -> int:
     return count
 
 
+def architecture(instance: str) -> str | None:
+    """Return how modules are called of the model after which an instance is called, if any is."""
+    name = instance.removesuffix("-decode").removesuffix("-prefill")
+    found: str | None = _table()[name].get("modules", "llama") if name in _table() else None
+    return found
+
+
 @functools.cache
 def _table() -> Mapping[str, Any]:
     text = files("optpart.formats").joinpath("llm_names.toml").read_text(encoding="utf-8")

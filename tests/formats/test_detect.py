@@ -239,7 +239,9 @@ def test_suffix_or_first_bytes_decide_for_binary_files(tmp_path, name, content, 
 
 
 def test_a_folder_is_recognised_by_what_lies_in_it(tmp_path):
-    with pytest.raises(InputError, match="is a folder of no known format; name one of sailor"):
+    with pytest.raises(
+        InputError, match=r"is a folder without config\.json, and no profile of Sailor; name "
+    ):
         format_of(tmp_path)
     (tmp_path / "llm_info.json").write_text("{}")
     (tmp_path / "profiles").mkdir()

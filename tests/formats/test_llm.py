@@ -168,8 +168,10 @@ def tied(model):
 
 
 def test_a_tied_head_holds_a_copy_or_shares_a_device():
-    copied = chain(tied(decoder()), Step())
-    shared = chain(tied(decoder()), Step(tied="share"))
+    copied = chain(tied(decoder()), Step(tied="copy"))
+    shared = chain(tied(decoder()), Step())
+    assert shared.graph == chain(tied(decoder()), Step(tied="share")).graph
+    assert chain(replace(tied(decoder()), copied=True), Step()).graph == copied.graph
     assert vertex(copied, "head") == vertex(chain(decoder(), Step()), "head")
     assert vertex(shared, "head")[:3] == vertex(copied, "head")[:3]
     assert vertex(shared, "head")[3] == 0

@@ -209,7 +209,7 @@ def without(entries, *names):
         ({"num_hidden_layers": 10**5}, "num_hidden_layers: 100000 blocks; give at most 10000"),
         ({"num_hidden_layers": 3}, "model, block 2: has no attention matrix; "),
         ({"num_key_value_heads": 4}, "tensor 'model.layers.0.self_attn.k_proj.weight': has 32 "),
-        ({"kv_lora_rank": 512}, "kv_lora_rank: attention with latent keys"),
+        ({"kv_lora_rank": 512}, "qk_rope_head_dim: the width of rotated keys is missing; "),
         (
             {"quantization_config": {"quant_method": "gptq"}},
             "quantization_config: was quantised by 'gptq', into tensors of other shapes; ",
