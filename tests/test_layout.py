@@ -12,8 +12,9 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "optpart"
 FILES = sorted(TESTS.rglob("test_*.py"))
 
-#: Folders that stand for no package: of tests about pages, benches, and theorems that are known.
-OF_THEIR_OWN = {"bench", "docs", "oracles"}
+#: Folders that stand for no package: of tests about pages, benches, theorems that are known, and
+#: runtimes that run our plans.
+OF_THEIR_OWN = {"bench", "docs", "oracles", "runtimes"}
 
 
 def imported(file: Path) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Plans for language models, as runtimes want them: what they get, and what they cannot express."""
 
-import json
 import re
 import shlex
 from fractions import Fraction
@@ -84,64 +83,12 @@ def test_other_plans_are_refused(names: str, message: str) -> None:
 
 
 def test_devices_need_names_that_the_target_knows() -> None:
-    with pytest.raises(InputError, match=r"device 'a': is called 'a', which .* --name a=cuda:0"):
-        llm.device_map(plan("a a"))
+    with pytest.raises(InputError, match=r"device 'a': is called 'a', which .* --name a=CUDA0"):
+        llm.llama_cpp(plan("a a"))
     with pytest.raises(InputError, match=r"name 'c': the plan uses no such device"):
-        llm.device_map(plan("a a"), names={"a": "0", "c": "1"})
-    with pytest.raises(InputError, match=r"'a' and 'b' are both called '0'"):
-        llm.device_map(plan("a b"), names={"a": "0", "b": "0"})
-
-
-# Hugging Face
-
-
-def test_a_device_map_covers_every_module() -> None:
-    text, remarks = llm.device_map(plan("a b a"), names={"a": "0", "b": "cpu"})
-    assert json.loads(text) == {
-        "model.embed_tokens": 0,
-        "model.rotary_emb": 0,
-        "model.layers.0": 0,
-        "model.layers.1": "cpu",
-        "model.layers.2": 0,
-        "model.norm": 0,
-        "lm_head": 0,
-    }
-    assert remarks[0] == "The order of execution is not part of a device_map."
-    assert "computes them on 0" in remarks[1]
-
-
-def test_a_device_map_has_the_modules_of_the_architecture() -> None:
-    text, _ = llm.device_map(plan("a b"), names={"a": "cuda:0", "b": "1"}, architecture="gpt2")
-    assert json.loads(text) == {
-        "transformer.wte": "cuda:0",
-        "transformer.wpe": "cuda:0",
-        "transformer.h.0": "cuda:0",
-        "transformer.h.1": 1,
-        "transformer.ln_f": 1,
-        "lm_head": 1,
-    }
-    with pytest.raises(InputError, match="choose one of llama, gpt2, gpt-neox"):
-        llm.device_map(plan("a a"), names={"a": "0"}, architecture="bert")
-
-
-def test_vertices_that_are_modules_keep_their_names() -> None:
-    names = {"a": "0", "b": "1"}
-    text, remarks = llm.device_map(modules(LLAMA, "a a b b b"), names=names)
-    assert json.loads(text) == dict(zip(LLAMA.split(), [0, 0, 1, 1, 1], strict=True))
-    assert "share their weights" in remarks[-1]
-    with pytest.raises(InputError, match="called after modules already"):
-        llm.device_map(modules(LLAMA, "a a b b b"), names=names, architecture="llama")
-
-
-def test_halves_of_a_block_on_one_device_are_the_block_and_on_two_are_refused() -> None:
-    text, _ = llm.device_map(plan("a", halves=True), names={"a": "0"})
-    assert json.loads(text)["model.layers.0"] == 0
-    halves = "model.layers.0.self_attn model.layers.0.mlp"
-    assert json.loads(llm.device_map(modules(halves, "a a"), names={"a": "0"}).text) == {
-        "model.layers.0": 0
-    }
-    with pytest.raises(InputError, match="block 0: is split between a and b, and accelerate"):
-        llm.device_map(plan("a/b"), names={"a": "0", "b": "1"})
+        llm.llama_cpp(plan("a a"), names={"a": "CUDA0", "c": "CUDA1"})
+    with pytest.raises(InputError, match=r"'a' and 'b' are both called 'CUDA0'"):
+        llm.llama_cpp(plan("a b"), names={"a": "CUDA0", "b": "CUDA0"})
 
 
 # llama.cpp
@@ -321,7 +268,7 @@ def test_what_megatron_cannot_express_is_refused(placed: Plan, message: str) -> 
 
 
 def test_torch_gets_the_first_module_of_every_later_stage() -> None:
-    text, remarks = llm.torch_split(plan("a a b", head="c"))
+    text, remarks = llm.torch_split(plan("a a b", head="c"), architecture="llama")
     assert text == (
         "from torch.distributed.pipelining import SplitPoint\n"
         "\n"
@@ -336,4 +283,4 @@ def test_torch_gets_the_first_module_of_every_later_stage() -> None:
     assert "'gpt_neox.layers.1'" in llm.torch_split(plan("a b"), architecture="gpt-neox").text
     assert "'model.layers.1'" in llm.torch_split(modules(LLAMA, "a a b b b")).text
     with pytest.raises(InputError, match=r"device 'a': has 'block.2' after other"):
-        llm.torch_split(plan("a b a"))
+        llm.torch_split(plan("a b a"), architecture="llama")

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from architectures import ARCHITECTURES
 
 import optpart as op
 from optpart.costs.registry import Options, apply
 from optpart.formats.cluster_toml import loads_named
 from optpart.formats.detect import read_workload
-from architectures import ARCHITECTURES
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
