@@ -78,7 +78,7 @@ def test_an_interrupt_that_python_would_drop_comes_again(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     guard_interrupts()
+    Finalised()
     with pytest.raises(KeyboardInterrupt):
-        Finalised()
         time.sleep(10)
     assert capsys.readouterr().err == ""
