@@ -173,6 +173,7 @@ class _Estimate:
         self.flops: list[int] = work.flops.tolist()
         #: Launch times by device, of those that are not calibrated.
         self.launches: dict[str, Fraction] = {}
+        self.stated = False  # whether any figures are those of a datasheet
         #: Operations by device, data type, and the data type that counts instead.
         self.instead: Counter[tuple[str, str, str]] = Counter()
         #: Operations by calibrated device and their data type, where another was measured.
@@ -198,6 +199,7 @@ class _Estimate:
                 found.append(self._fitted(spec, label))
             else:
                 self.launches[label] = spec.overhead
+                self.stated |= bool(spec.source)
                 found.append(self._roof(spec, label))
         return [found[at] for at in place]
 
@@ -282,8 +284,9 @@ class _Estimate:
         ]
         launches = [f"{name} {written(time, 'time')}" for name, time in self.launches.items()]
         return [
-            "Run times are estimates from datasheets; attained parts of peak rate and of memory "
-            f"bandwidth are assumed: {', '.join(parts) or 'none'}.",
+            f"Run times are estimates from {'datasheets' if self.stated else 'the rates given'}; "
+            "attained parts of peak rate and of memory bandwidth are assumed: "
+            f"{', '.join(parts) or 'none'}.",
             f"Launching an operation is assumed to take: {', '.join(launches)}.",
         ]
 

@@ -70,6 +70,7 @@ class Case(NamedTuple):
 #: By command and option; several for options whose kind depends on others.
 CASES: dict[tuple[str, str], list[Case]] = {
     ("solve", "output"): [Case(f"solve {HEFT} -o")],
+    ("place", "output"): [Case("place llama-2-7b --cluster desk.toml --time-limit 5 -o")],
     ("solve", "checkpoint"): [Case("solve heft-10 -m search --time-limit 1 --checkpoint",
                                    kind="updated", same="checkpoint", after="--resume")],
     ("gap", "output"): [Case(f"gap {HEFT} -o"), Case(f"gap {HEFT} -o", ".csv"),
@@ -87,6 +88,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
     ("convert", "devices"): [Case("convert thesis.json -o copy.csv --devices", ".csv")],
+    ("devices", "output"): [Case("devices --detect --seconds 0.1 -o", ".toml")],
     ("export", "output"): [
         Case("export ab --to onnx --model model.onnx -o", "", "folder"),
         Case("export ab --to onnx-layers --name x=cpu --name y=cuda --model model.onnx -o",
@@ -169,6 +171,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op.save(op.solve("heft-10", "heft"), folder / "result")
     op.save(GENERATORS["thesis"].load()(1, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
+    (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")
     graph_file.write(chain(3), folder / "chain.json")
     question = op.strategy_question(

@@ -4,6 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
+from transformer_folders import small_llama
 
 from optpart.errors import InputError
 from optpart.exporters.device_map import device_map
@@ -28,24 +29,7 @@ def written(placed, **options):
 
 @pytest.fixture
 def model(tmp_path):
-    """Return the folder of a Llama whose head shares the matrix of its embedding."""
-    block = {name: [8, 8] for name in ("self_attn.q_proj", "self_attn.v_proj", "self_attn.o_proj")}
-    block |= {"input_layernorm": [8], "mlp.up_proj": [16, 8], "mlp.down_proj": [8, 16]}
-    shapes = {
-        f"model.layers.{i}.{name}.weight": each for i in (0, 1) for name, each in block.items()
-    }
-    shapes |= {"model.embed_tokens.weight": [20, 8], "model.norm.weight": [8]}
-    entries, at = {}, 0
-    for name, shape in shapes.items():
-        end = at + 2 * shape[0] * (shape[1:] or [1])[0]
-        entries[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, end]}
-        at = end
-    header = json.dumps(entries).encode()
-    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    config = {"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 2, "vocab_size": 20}
-    config |= {"num_attention_heads": 2, "rms_norm_eps": 1e-5, "tie_word_embeddings": True}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    return tmp_path
+    return small_llama(tmp_path)
 
 
 def test_it_covers_every_module_of_the_architecture() -> None:

@@ -1,9 +1,9 @@
 """Encoders, and encoders with decoders, of Hugging Face, by headers that are written by hand."""
 
-import json
 from math import prod
 
 import pytest
+from transformer_folders import write
 
 from optpart.errors import InputError
 from optpart.formats import detect, hugging_face, transformers_model
@@ -16,24 +16,8 @@ def attention(at, names):
 
 @pytest.fixture
 def folder(tmp_path):
-    def write(shapes, **config):
-        entries, at = {}, 0
-        for name, shape in shapes.items():
-            entries[name] = {
-                "dtype": "F32",
-                "shape": shape,
-                "data_offsets": [at, at + 4 * prod(shape)],
-            }
-            at += 4 * prod(shape)
-        if entries:
-            header = json.dumps(entries).encode()
-            content = len(header).to_bytes(8, "little") + header
-            (tmp_path / "model.safetensors").write_bytes(content)
-        common = {"num_attention_heads": 2, "hidden_size": 8, "vocab_size": 20}
-        (tmp_path / "config.json").write_text(json.dumps({**common, **config}))
-        return tmp_path
-
-    return write
+    common = {"num_attention_heads": 2, "hidden_size": 8, "vocab_size": 20}
+    return lambda shapes, **config: write(tmp_path, shapes, "F32", **{**common, **config})
 
 
 def bert(blocks=2):

@@ -1,0 +1,75 @@
+"""From a model to the command that runs it by the plan."""
+
+import json
+
+import pytest
+from transformer_folders import small_llama
+
+import optpart as op
+from optpart import runtimes
+from optpart.costs.detection import Detected
+from optpart.errors import InputError
+from optpart.formats import native
+
+DESK = """
+default_link = "pcie-4-x16"
+[[device]]
+of = "rtx-3090"
+name = "cuda0"
+[[device]]
+of = "rtx-3070"
+name = "cuda1"
+[[device]]
+of = "ryzen-9-7950x"
+name = "cpu"
+memory = "64 GB"
+"""
+
+
+@pytest.fixture
+def desk(tmp_path):
+    path = tmp_path / "desk.toml"
+    path.write_text(DESK)
+    return path
+
+
+def test_a_model_by_name_is_split_for_llama_cpp(desk):
+    told = []
+    found = runtimes.place("llama-2-13b", desk, seconds=10, say=told.append)
+    assert found.result.status == "OPTIMAL"
+    assert found.runtime == "llama.cpp"
+    assert found.command.startswith("llama-server --model llama-2-13b --n-gpu-layers 41 ")
+    assert "--device CUDA1,CUDA0" in found.command
+    assert told == found.remarks
+    assert any("assumed" in line for line in told)
+
+
+def test_every_runtime_that_takes_a_format_can_be_asked_for(desk):
+    found = runtimes.place("llama-2-13b", desk, "vllm", seconds=10)
+    assert "VLLM_PP_LAYER_PARTITION=" in found.command
+    assert "vllm serve llama-2-13b" in found.command
+    with pytest.raises(InputError, match=r"onnxruntime takes no model of the format llm; use"):
+        runtimes.place("llama-2-13b", desk, "onnxruntime")
+    (desk.parent / "heft-10.json").write_text(native.dumps(op.load("heft-10")))
+    with pytest.raises(InputError, match="is an instance"):
+        runtimes.place(desk.parent / "heft-10.json", desk)
+
+
+def test_the_devices_of_this_machine_are_those_that_are_found(monkeypatch):
+    found = Detected(DESK, ["three devices"])
+    monkeypatch.setattr(runtimes, "detect", lambda: found)
+    placed = runtimes.place("llama-2-7b", seconds=10)
+    assert placed.remarks[0] == "three devices"
+    assert "CUDA0" in placed.command
+
+
+def test_what_a_runtime_reads_is_written(desk, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = tmp_path / "model"
+    model.mkdir()
+    small_llama(model)
+    found = runtimes.place(model, desk, seconds=10)
+    assert found.runtime == "transformers"
+    assert {*json.loads((tmp_path / found.file).read_text()).values()} <= {0, 1, "cpu"}
+    assert f"LlamaForCausalLM.from_pretrained({str(model)!r}, device_map=" in found.command
+    compile(found.command, "command", "exec")
