@@ -78,6 +78,8 @@ _TYPE_OF = {name.lower(): name for name in TYPES} | _SAME
 EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
     "embedding", "attention", "cross", "mlp", "norm", "head",
 )  # fmt: skip
+#: The part of a feed-forward that is a mixture of experts.
+EXPERTS = "experts"
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
