@@ -166,7 +166,12 @@ def import_(
     ] = None,
     batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None,
     granularity: Annotated[
-        str | None, _option(help="block (default) or attention+mlp.", panel=_LANGUAGE)
+        str | None,
+        _option(
+            help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
+            "with experts).",
+            panel=_LANGUAGE,
+        ),
     ] = None,
     weights: Annotated[
         str | None,

@@ -19,7 +19,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import reduce
+from itertools import accumulate, groupby
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
 
 from optpart.errors import InputError
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, chain_of
@@ -37,6 +40,9 @@ _RPC = re.compile(r"RPC(\d{1,3})\[([\w.-]+:\d{1,5})\]", re.ASCII)
 _NAME = rf"CPU|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|HTP)\d+|GPUOpenCL|OpenVINO|{_RPC.pattern}"
 #: Devices whose buffers have another name.
 _BUFFERS = {"GPUOpenCL": "OpenCL"}
+
+#: A device, and those of the blocks before.
+_Homes: TypeAlias = "tuple[str, _Homes] | None"
 
 #: What the program is compiled for (``llama_max_devices``).
 _MOST_DEVICES = 16
@@ -75,17 +81,20 @@ class _Placed:
     Attributes
     ----------
     chain : Chain
-    names : mapping from str to str
-        By device of the plan.
     homes : tuple of str
         Of every block, and of the output layer.
+    away : mapping from int to str
+        Blocks whose attention is not at home, and where it is.
     moves : tuple of _Move
+    order : tuple of str
+        Devices of the plan, processors first.
     """
 
     chain: Chain
-    names: Mapping[str, str]
     homes: tuple[str, ...]
+    away: Mapping[int, str]
     moves: tuple[_Move, ...]
+    order: tuple[str, ...]
 
 
 def layers(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
@@ -97,6 +106,14 @@ def layers(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
         What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``RPC0[host:port]``, ``CPU``.
     """
     placed = _placed(plan, names)
+    for number, device in placed.away.items():
+        raise InputError(
+            f"device {device!r}",
+            f"has block {number} after other devices; --tensor-split gives each device adjacent "
+            "layers, the CPU the first",
+            f"solve again with --device-order {to_shell([','.join(placed.order)])}, or use "
+            "--to llama.cpp-ot",
+        )
     for move in placed.moves:
         if move.what != EMBEDDING:
             problem = f"on {move.device}, and --tensor-split keeps a layer together"
@@ -118,9 +135,15 @@ def overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
         What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``RPC0[host:port]``, ``CPU``.
     """
     placed = _placed(plan, names)
+    remarks = [
+        f"Keys and values of block {number} stay on {placed.homes[number]}, and the plan counts "
+        f"them on {device}. llama.cpp has them where --tensor-split has the block: adjacent ones "
+        "on every device, the first ones on the CPU."
+        for number, device in placed.away.items()
+    ]
     tied = {EMBEDDING, HEAD} & {move.what for move in placed.moves}
     ends = {*placed.chain.devices_of(EMBEDDING), *placed.chain.devices_of(HEAD)}
-    return _options(placed, placed.moves, [_TIED] if tied and len(ends) > 1 else [])
+    return _options(placed, placed.moves, [*remarks, *([_TIED] if tied and len(ends) > 1 else [])])
 
 
 def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
@@ -130,20 +153,67 @@ def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
         problem = f"uses {len(known)} devices, and llama.cpp at most {_MOST_DEVICES} and the CPU"
         raise InputError("plan", problem, "solve again with fewer devices")
     parts = [_parts(chain, known, number) for number in range(chain.blocks)]
-    homes = [of_part[ATTENTION] for of_part in parts]
-    for number, home in enumerate(homes):
-        if not _continues(homes[:number], home):
-            problem = f"has keys and values of block {number} after other devices"
-            rule = (
-                "llama.cpp has them where --tensor-split has the block: adjacent ones on every "
-                "device, the first ones on the CPU"
-            )
-            order = sorted(known, key=lambda device: known[device] != _CPU)
-            remedy = f"solve again with --device-order {to_shell([','.join(order)])}"
-            raise InputError(f"device {home!r}", f"{problem}; {rule}", remedy)
+    wanted = [of_part[ATTENTION] for of_part in parts]
+    homes = _homes(wanted)
     ends = [known[device] for device in (*chain.devices_of(HEAD), *chain.devices_of(NORM))]
-    homes.append(ends[0] if ends and _continues(homes, ends[0]) else homes[-1] if homes else _CPU)
-    return _Placed(chain, known, tuple(homes), (*_in_blocks(parts), *_outside(chain, known, homes)))
+    fits = bool(ends) and (ends[0] != _CPU if ends[0] not in homes else homes[-1] == ends[0])
+    homes.append(ends[0] if fits or not homes else homes[-1])
+    return _Placed(
+        chain,
+        tuple(homes),
+        {
+            number: device
+            for number, (device, home) in enumerate(zip(wanted, homes, strict=False))
+            if device != home
+        },
+        (*_in_blocks(parts, homes), *_outside(chain, known, homes)),
+        tuple(sorted(known, key=lambda device: known[device] != _CPU)),
+    )
+
+
+def _homes(wanted: Sequence[str]) -> list[str]:
+    """Return homes of the blocks, most of them as wanted.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        Device of the attention of every block.
+
+    Returns
+    -------
+    list of str
+        Adjacent blocks on every device, the first ones on the processor.
+    """
+    of_device: dict[str, list[int]] = {}
+    for number, device in enumerate(wanted):
+        of_device.setdefault(device, []).append(number)
+    others = sorted(of_device, key=lambda device: fmean(of_device[device]))
+    order = (_CPU, *(device for device in others if device != _CPU))
+    # The most blocks as wanted if the last one is on this device, and the blocks, from the end.
+    best: list[_Fit] = [_Fit(0, None)] * len(order)
+    for wish in wanted:
+        so_far = accumulate(best, _better)
+        best = [
+            _Fit(fit.right + (device == wish), (device, fit.homes))
+            for device, fit in zip(order, so_far, strict=True)
+        ]
+    last = reduce(_better, best).homes
+    found = []
+    while last is not None:
+        device, last = last
+        found.append(device)
+    return found[::-1]
+
+
+class _Fit(NamedTuple):
+    """How many blocks are as wanted, and the devices of all."""
+
+    right: int
+    homes: _Homes
+
+
+def _better(one: _Fit, other: _Fit) -> _Fit:
+    return one if one.right >= other.right else other
 
 
 def _parts(chain: Chain, known: Mapping[str, str], number: int) -> dict[str, str]:
@@ -158,23 +228,15 @@ def _parts(chain: Chain, known: Mapping[str, str], number: int) -> dict[str, str
     return {EXPERTS: of_half[MLP], **of_half}
 
 
-def _continues(homes: Sequence[str], home: str) -> bool:
-    """Return whether a layer may be at a home after layers that are at others."""
-    if home in homes:
-        return homes[-1] == home
-    return home != _CPU or not homes
-
-
-def _in_blocks(parts: Sequence[Mapping[str, str]]) -> list[_Move]:
-    """Return the parts of blocks that are not where the attention is.
+def _in_blocks(parts: Sequence[Mapping[str, str]], homes: Sequence[str]) -> list[_Move]:
+    """Return the parts of blocks that are not at home.
 
     The tensors of experts match the pattern of the feed-forward, too, so that they come first.
     """
     moved: dict[tuple[str, str], list[int]] = {}
-    for part in (EXPERTS, MLP):
+    for part in (EXPERTS, MLP, ATTENTION):
         for number, of_part in enumerate(parts):
-            home = of_part[ATTENTION]
-            if of_part[part] != (of_part[MLP] if part == EXPERTS else home):
+            if of_part[part] != (of_part[MLP] if part == EXPERTS else homes[number]):
                 moved.setdefault((part, of_part[part]), []).append(number)
     return [
         _Move(

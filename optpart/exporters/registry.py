@@ -194,7 +194,7 @@ _ROWS = (
     Target(
         "llama.cpp-ot",
         "--tensor-split of llama.cpp, and --override-tensor for what is elsewhere",
-        "a plan for a language model; attention adjacent on every device, that on the CPU first",
+        "a plan for a language model",
         frozenset({"names"}),
         lambda plan, o, _: llama_cpp.overrides(plan, names=o.names),
         llama_cpp.KIND,

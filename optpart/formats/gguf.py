@@ -405,6 +405,7 @@ def _transformer(header: _Header, path: Path) -> Transformer:
         experts=entries.whole("expert_count", 0, least=0),
         experts_used=entries.whole("expert_used_count", 0, least=0),
         copied=True,
+        apart=True,
         longest=entries.whole("context_length") if "context_length" in entries else None,
         parallel=entries.architecture in _PARALLEL
         or bool(header.entries.get(f"{entries.architecture}.use_parallel_residual")),
