@@ -97,8 +97,6 @@ def test_the_name_that_is_proposed_is_one_of_the_type_of_the_device(device, type
     assert str(fault.value).endswith(f"; give {hint}")
 
 
-
-
 # Pipelines
 
 
