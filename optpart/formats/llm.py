@@ -18,7 +18,8 @@ Memory
     every sequence; under a sliding window, those of the window only. Blocks of a decoder also
     hold keys and values of what the encoder read. If the head uses the matrix of the embedding,
     they share a device and the embedding alone holds it, or each holds a copy. Buffers for
-    intermediate results are not counted.
+    intermediate results are counted apart, as a reserve of every device: they are those of
+    llama.cpp with flash attention, for as many tokens as it computes at a time.
 
 Work
     :mod:`~optpart.formats.operator_cost` defines what counts. Every token is multiplied with every
@@ -56,6 +57,7 @@ from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, atte
 from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
+from optpart.problem.units import quantity
 from optpart.problem.workload import Work, Workload
 
 #: Elements and bytes of a block of each type. Names of quantised types are those of GGML.
@@ -87,6 +89,11 @@ GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+m
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
+
+#: Bytes that a runtime takes on a device for itself: what llama.cpp leaves free (``--fit-target``).
+RUNTIME = 2**30
+#: Tokens that llama.cpp computes at a time (``--ubatch-size``).
+_AT_A_TIME = 512
 
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
@@ -265,6 +272,9 @@ class Step:
         it; by default as the runtime of the file does.
     logits : {"last", "all"}
         Whether the head computes the logits of the last token only, or of all new ones.
+    reserve : int or str, optional
+        Memory that is kept free on every device, in bytes or as in ``"2 GiB"``; by default
+        :data:`RUNTIME` and room for intermediate results.
 
     Raises
     ------
@@ -281,8 +291,11 @@ class Step:
     granularity: str | None = None
     tied: str | None = None
     logits: str = "last"
+    reserve: int | str | None = None
 
     def __post_init__(self) -> None:
+        if self.reserve is not None:
+            quantity(self.reserve, "size", "reserve")
         for place, value, choices in (
             ("mode", self.mode, (None, "decode", "prefill")),
             ("granularity", self.granularity, (None, *GRANULARITIES)),
@@ -411,8 +424,15 @@ def chain(model: Transformer, step: Step) -> Workload:
                 builder.edge(encoder.vertices[-1].name, vertex.name)
         if not encoder.held[EMBEDDING, None]:
             builder.colocate(encoder.vertices[0].name, chains[1].vertices[0].name)
+    buffers = max(each.buffers() for each in chains)
+    if step.reserve is None:
+        reserve, what = RUNTIME + buffers, "the runtime (1 GiB) and intermediate results"
+    else:
+        reserve, what = math.ceil(quantity(step.reserve, "size", "reserve")), "the runtime"
     return Workload(
         graph=builder.build(),
+        reserve=reserve,
+        reserved_for=what,
         work=Work(
             kinds=tuple(vertex.kind for vertex in vertices),
             precisions=tuple(vertex.precision for vertex in vertices),
@@ -670,6 +690,32 @@ class _Chain:
             memory=memory,
             output=logits,
         )
+
+    def buffers(self) -> int:
+        """Return the bytes of intermediate results that a device holds at most at a time.
+
+        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Live
+        at a time are the hidden states before and after the norm and
+
+        - queries, keys, values, and what the attention makes of them; or
+        - both factors of a feed-forward and their product, and what every expert adds; or
+        - the logits, of all tokens since any may be asked for.
+        """
+        model, positions = self.model, self.batch * self.context
+        tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
+        masks = len({layer.window for layer in model.layers}) * tokens * positions * 2
+        most = model.vocab
+        for number, layer in enumerate(model.layers):
+            width = max(layer.key_width, layer.value_width)
+            most = max(most, (3 * layer.heads + 4 * layer.kv_heads) * width)
+            for weight in self._of_block(MLP, number):
+                if weight.is_matrix:
+                    features = weight.elements // model.hidden
+                    if weight.experts:
+                        features = _share(features, model.experts_used, model.experts)
+                        features += model.experts_used * model.hidden // 3
+                    most = max(most, 3 * features)
+        return masks + 4 * tokens * (most + 4 * model.hidden)
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""

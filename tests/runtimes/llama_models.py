@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
-_VOCAB = 300
-
 
 def _tensors(
-    blocks: int, hidden: int, ffn: int, experts: int, shared: int, tied: bool
+    blocks: int, hidden: int, ffn: int, experts: int, shared: int, tied: bool, vocab: int
 ) -> dict[str, tuple[int, ...]]:
     kv = hidden // 2
-    found: dict[str, tuple[int, ...]] = {"token_embd.weight": (_VOCAB, hidden)}
+    found: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocab, hidden)}
     for number in range(blocks):
         block: dict[str, tuple[int, ...]] = {
             "attn_norm": (hidden,), "attn_q": (hidden, hidden), "attn_k": (kv, hidden),
@@ -37,7 +35,7 @@ def _tensors(
         found |= {f"blk.{number}.{name}.weight": shape for name, shape in block.items()}
     found["output_norm.weight"] = (hidden,)
     if not tied:
-        found["output.weight"] = (_VOCAB, hidden)
+        found["output.weight"] = (vocab, hidden)
     return found
 
 
@@ -52,6 +50,7 @@ def write(
     shared: int = 0,
     tied: bool = False,
     context: int = 128,
+    vocab: int = 300,
 ) -> dict[str, int]:
     """Write a model of the architecture ``llama``, or with shared experts ``qwen2moe``.
 
@@ -73,7 +72,7 @@ def write(
     out.add_head_count_kv(heads // 2)
     out.add_layer_norm_rms_eps(1e-5)
     out.add_rope_dimension_count(hidden // heads)
-    out.add_vocab_size(_VOCAB)
+    out.add_vocab_size(vocab)
     if experts:
         out.add_expert_count(experts)
         out.add_expert_used_count(2)
@@ -83,17 +82,17 @@ def write(
     kind = gguf.TokenType
     words = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     kinds = [kind.UNKNOWN, kind.CONTROL, kind.CONTROL] + [kind.BYTE] * 256
-    words += [f"word{number}" for number in range(_VOCAB - len(words))]
-    kinds += [kind.NORMAL] * (_VOCAB - len(kinds))
+    words += [f"word{number}" for number in range(vocab - len(words))]
+    kinds += [kind.NORMAL] * (vocab - len(kinds))
     out.add_tokenizer_model("llama")
     out.add_token_list(words)
-    out.add_token_scores([0.0] * _VOCAB)
+    out.add_token_scores([0.0] * vocab)
     out.add_token_types(kinds)
     out.add_bos_token_id(1)
     out.add_eos_token_id(2)
     rng = np.random.default_rng(0)
     sizes = {}
-    for name, shape in _tensors(blocks, hidden, ffn, experts, shared, tied).items():
+    for name, shape in _tensors(blocks, hidden, ffn, experts, shared, tied, vocab).items():
         norm = "norm" in name
         values = np.ones(shape) if norm else rng.normal(0, shape[-1] ** -0.5, shape)
         array = values.astype(np.float32 if norm or "gate_inp" in name else np.float16)

@@ -183,7 +183,9 @@ def test_a_plan_of_whole_blocks_is_what_is_loaded(tmp_path, names):
     path = tmp_path / "model.gguf"
     model = write(path, blocks=9, hidden=256, ffn=512)
     limits = {"host": 1, "near": 0.5, "far": 0.3}
-    result = planned(path, limits, Step(context=256), device_order=["host", "near", "far"])
+    result = planned(
+        path, limits, Step(context=256, reserve=0), device_order=["host", "near", "far"]
+    )
     text, _ = op.export(result, "llama.cpp", names=used(result, names))
     found = run(path, text)
     loader = agrees(found, text, model)
@@ -212,7 +214,7 @@ def test_the_cache_takes_what_the_plan_counts(tmp_path, names):
 def test_experts_on_the_processor_are_a_proven_plan(tmp_path, names):
     path = tmp_path / "model.gguf"
     model = write(path, blocks=6, hidden=512, ffn=1024, experts=8, shared=128)
-    result = planned(path, {"host": 1, "near": 0.45}, Step(context=256))
+    result = planned(path, {"host": 1, "near": 0.45}, Step(context=256, reserve=0))
     parts = {
         part: {result.placement[f"block.{number}.{part}"] for number in range(6)}
         for part in ("attention", "mlp", "experts")
