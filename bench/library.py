@@ -105,10 +105,10 @@ ONNX = {
 
 #: Language models, each with one step.
 STEPS = (
-    ("gpt2-xl", Step("decode")),
-    ("llama-3-8b", Step("decode")),
-    ("llama-3-8b", Step("prefill")),
-    ("llama-3-70b", Step("decode", granularity="attention+mlp")),
+    ("gpt2-xl", Step("decode", reserve=0)),
+    ("llama-3-8b", Step("decode", reserve=0)),
+    ("llama-3-8b", Step("prefill", reserve=0)),
+    ("llama-3-70b", Step("decode", granularity="attention+mlp", reserve=0)),
 )
 
 CLUSTERS = ("workstation", "edge", "server")

@@ -166,7 +166,12 @@ def import_(
     ] = None,
     batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None,
     granularity: Annotated[
-        str | None, _option(help="block (default) or attention+mlp.", panel=_LANGUAGE)
+        str | None,
+        _option(
+            help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
+            "with experts).",
+            panel=_LANGUAGE,
+        ),
     ] = None,
     weights: Annotated[
         str | None,
@@ -183,6 +188,14 @@ def import_(
         _option(help="copy or share a matrix of embedding and head.", panel=_LANGUAGE),
     ] = None,
     logits: Annotated[str | None, _option(help="last (default) or all.", panel=_LANGUAGE)] = None,
+    reserve: Annotated[
+        str | None,
+        _option(
+            help="Memory of every device that is kept free, such as '2 GiB' or 0; by default 1 GiB "
+            "for the runtime, and room for intermediate results.",
+            panel=_LANGUAGE,
+        ),
+    ] = None,
     bandwidth: Annotated[
         str | None,
         _option(help="Between the machines of a workflow, such as '10 Gbit/s'.", panel=_OTHERS),
@@ -240,6 +253,7 @@ def import_(
         "activations": activations,
         "tied": tied,
         "logits": logits,
+        "reserve": reserve,
         "bandwidth": bandwidth,
         "latency": latency,
         "cores": cores or None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from optpart.costs import efficiency
-from optpart.costs.costed import Costed, costed
+from optpart.costs.costed import Costed, costed, reserved
 from optpart.costs.drawn import drawn
 from optpart.costs.from_csv import from_csv
 from optpart.costs.from_file import from_file
@@ -83,6 +83,8 @@ class Source:
     apply : callable
         Makes the instance, and says what it drew, assumed or rounded; call it through
         :func:`apply`, which checks the options.
+    in_bytes : bool
+        Whether memory is that of the workload, in bytes.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Source:
     needs: str
     takes: frozenset[str]
     apply: Apply
+    in_bytes: bool = False
 
 
 def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
@@ -107,8 +110,12 @@ def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options
         If there is no such source, an option means nothing to it, or it lacks something.
     """
     source = check_options(name, options)
+    before = workload.assumed
+    if source.in_bytes and options.memory != "none":
+        cluster, kept = reserved(workload, cluster)
+        before = (*before, *kept)
     made = source.apply(workload, cluster, options)
-    return told(with_communication(made, options.communication), workload.assumed)
+    return told(with_communication(made, options.communication), before)
 
 
 def check_options(name: str, options: Options) -> Source:
@@ -229,6 +236,7 @@ SOURCES: Registry[Source] = Registry(
                 "a model with shapes; a cluster of devices of the library or of calibrations",
                 frozenset({"efficiencies"}),
                 _roofline,
+                in_bytes=True,
             ),
             Source(
                 "file",
@@ -236,6 +244,7 @@ SOURCES: Registry[Source] = Registry(
                 "measurements, and devices of the names or types that were measured; or operations",
                 frozenset(),
                 _file,
+                in_bytes=True,
             ),
             Source(
                 "measured",
@@ -243,6 +252,7 @@ SOURCES: Registry[Source] = Registry(
                 "a file of times for each device or type; its names are those of the vertices",
                 frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
                 _measured,
+                in_bytes=True,
             ),
             Source(
                 "table",

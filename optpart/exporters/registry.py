@@ -11,9 +11,17 @@ from pathlib import Path
 from typing import Literal
 
 from optpart.errors import InputError
-from optpart.exporters import device_map, linear_program, llm, onnx_layers, onnx_parts, tensorflow
+from optpart.exporters import (
+    device_map,
+    linear_program,
+    llama_cpp,
+    llm,
+    onnx_layers,
+    onnx_parts,
+    tensorflow,
+)
 from optpart.exporters.llm import Text
-from optpart.exporters.plan import Plan
+from optpart.exporters.plan import Plan, unused
 from optpart.exporters.trace import KIND as TRACE
 from optpart.exporters.trace import Scheduled, trace
 from optpart.files import Kind, check_target, write_text
@@ -118,6 +126,8 @@ def export(
     if to.output and output is None:
         raise InputError("output", "missing", f"name the {to.output} to write")
     found = to.write(what, options, output)
+    if isinstance(what, Plan):
+        found = found._replace(remarks=[*found.remarks, *unused(what, options.names)])
     if output is not None and to.kind is not None and found.text:
         write_text(output, found.text, to.kind)
     return found
@@ -178,16 +188,16 @@ _ROWS = (
         "--tensor-split of llama.cpp",
         f"{_LLM}; adjacent on every device, those on the CPU first",
         frozenset({"names"}),
-        lambda plan, o, _: llm.llama_cpp(plan, names=o.names),
-        llm.LLAMA_CPP,
+        lambda plan, o, _: llama_cpp.layers(plan, names=o.names),
+        llama_cpp.KIND,
     ),
     Target(
         "llama.cpp-ot",
-        "--override-tensor of llama.cpp, a pattern per device",
+        "--tensor-split of llama.cpp, and --override-tensor for what is elsewhere",
         "a plan for a language model",
         frozenset({"names"}),
-        lambda plan, o, _: llm.llama_cpp_overrides(plan, names=o.names),
-        llm.LLAMA_CPP,
+        lambda plan, o, _: llama_cpp.overrides(plan, names=o.names),
+        llama_cpp.KIND,
     ),
     Target(
         "vllm",

@@ -107,6 +107,7 @@ STEP = (
     "granularity",
     "tied",
     "logits",
+    "reserve",
 )
 
 _F = "optpart.formats"

@@ -62,6 +62,10 @@ class Workload:
     name, source : str
     assumed : tuple of str
         What the reader had to assume, one sentence each, for the user to see.
+    reserve : int
+        Bytes that every device needs beside what its vertices hold, whatever these are.
+    reserved_for : str
+        What that is, to follow "for".
     """
 
     graph: Graph
@@ -70,6 +74,8 @@ class Workload:
     name: str = "unnamed"
     source: str = ""
     assumed: tuple[str, ...] = ()
+    reserve: int = 0
+    reserved_for: str = ""
 
     def __post_init__(self) -> None:
         n = len(self.graph)

@@ -97,7 +97,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
              ".pb"),
         Case("export blocks --to device-map --architecture llama --name a=0 --name b=cpu -o"),
         Case("export blocks --to llama.cpp --name a=CUDA0 --name b=CUDA1 -o", ".txt"),
-        Case("export blocks --to llama.cpp-ot --name a=CUDA0 --name b=CPU -o", ".txt"),
+        Case("export blocks --to llama.cpp-ot --name a=CPU --name b=CUDA0 -o", ".txt"),
         Case("export blocks --to vllm -o", ".env"),
         Case("export blocks --to megatron -o", ".txt"),
         Case("export blocks --to torch --architecture llama -o", ".py"),

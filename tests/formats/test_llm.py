@@ -162,6 +162,44 @@ def test_a_token_uses_some_experts_and_all_are_held():
         assert found[3] == 8 * MLP_BYTES
 
 
+def test_experts_may_be_a_vertex_behind_their_router():
+    router = tuple(Weight(MLP, number, (8, 8), "float32") for number in range(2))
+    model = with_experts(decoder(), experts=8, used=2)
+    model = replace(model, weights=(*model.weights, *router))
+    step = Step(batch=3, granularity="attention+mlp+experts")
+    found, halves = chain(model, step), chain(model, replace(step, granularity="attention+mlp"))
+    assert found.graph.names[1:5] == (
+        "block.0.attention", "block.0.mlp", "block.0.experts", "block.1.attention",
+    )  # fmt: skip
+    edges = zip(found.graph.edge_source, found.graph.edge_target, strict=True)
+    assert [*edges] == [(v, v + 1) for v in range(8)]
+    # Numbers and weights of two experts for each of three tokens go with the hidden states.
+    states, chosen = 3 * 16, 3 * 2 * 8
+    assert vertex(found, "block.0.mlp") == (
+        2 * 3 * 64, 256 + states, states + chosen, 256, states + chosen,
+    )  # fmt: skip
+    whole = vertex(halves, "block.0.mlp")
+    assert vertex(found, "block.0.experts") == (
+        whole[0] - 2 * 3 * 64, whole[1] - 256 + chosen, states, whole[3] - 256, states,
+    )  # fmt: skip
+
+
+def test_experts_are_apart_by_default_where_the_runtime_can_place_them_so():
+    mixture = with_experts(decoder(), experts=8, used=2)
+    for model, names in (
+        (mixture, ["block.0"]),
+        (replace(decoder(), apart=True), ["block.0"]),
+        (replace(mixture, apart=True), ["block.0.attention", "block.0.mlp", "block.0.experts"]),
+    ):
+        found = chain(model, Step())
+        assert [*found.graph.names[1 : 1 + len(names)]] == names
+        assert any("--granularity block" in said for said in found.assumed) == (len(names) > 1)
+    whole = chain(replace(mixture, apart=True), Step(granularity="block"))
+    assert whole.graph.names[1] == "block.0"
+    with pytest.raises(InputError, match="granularity: the model has no experts; give block or"):
+        chain(decoder(), Step(granularity="attention+mlp+experts"))
+
+
 def tied(model):
     """Remove the matrix of the head."""
     return replace(model, weights=tuple(each for each in model.weights if each.place != HEAD))

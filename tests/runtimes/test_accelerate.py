@@ -24,7 +24,7 @@ def architecture(request):
 
 def planned(folder):
     """Return the proven plan for two devices, none of which holds the whole model."""
-    workload = read_workload(folder)
+    workload = read_workload(folder, reserve=0)
     held = [int(each) for each in workload.graph.memory.fractions()]
     states = [int(each) for each in workload.graph.tensor_size.fractions()]
     limit = max(2 * sum(held) // 3, max(held)) + 3 * max(states)
