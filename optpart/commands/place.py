@@ -64,7 +64,12 @@ def place(
     from optpart.report.simulation import print_devices
     from optpart.runtimes import place as hand_over
 
-    reading: dict[str, Any] = {"context": context, "batch": batch, "mode": mode, "shapes": sizes(shape)}
+    reading: dict[str, Any] = {
+        "context": context,
+        "batch": batch,
+        "mode": mode,
+        "shapes": sizes(shape),
+    }
     found = hand_over(
         model,
         cluster,
