@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,11 +19,14 @@ from optpart.exporters.registry import target
 from optpart.files import read_text
 from optpart.formats import cluster_toml
 from optpart.formats.detect import Format, format_of
+from optpart.formats.graph_edits import colocate_cells
 from optpart.formats.json import parse_json
 from optpart.languages import to_shell
 from optpart.registry import Registry
 
 if TYPE_CHECKING:
+    from optpart.devices.named import NamedCluster
+    from optpart.problem.workload import Workload
     from optpart.solution.result import Result
 
 #: A device whose name says which one of its kind it is.
@@ -49,8 +52,9 @@ class Runtime:
         What runs a model, a command or Python, of the model, the text and the file of the export.
     suffix : str
         Of the file that the command reads; empty if there is none.
-    contiguous : bool
-        Whether it gives every device adjacent layers only.
+    stages : bool
+        Whether it splits a language model into stages of a pipeline: adjacent blocks on a GPU each,
+        the ends with the first and the last block.
     """
 
     name: str
@@ -60,7 +64,7 @@ class Runtime:
     called: Callable[[str, str], str]
     command: Callable[[str, str, str], str]
     suffix: str = ""
-    contiguous: bool = False
+    stages: bool = False
 
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -121,7 +125,7 @@ _ROWS = (
         ("vllm",),
         lambda _kind, number: number,
         lambda model, text, _: text.strip().replace("MODEL", to_shell([model])),
-        contiguous=True,
+        stages=True,
     ),
     Runtime(
         "megatron",
@@ -130,7 +134,7 @@ _ROWS = (
         ("megatron",),
         lambda kind, number: kind + number,
         lambda _model, text, _: text.strip(),
-        contiguous=True,
+        stages=True,
     ),
 )
 
@@ -215,18 +219,38 @@ def place(
 
     devices = None if cluster is None else cluster_toml.read_named(cluster)
     read = workload(model, **reading)
+    if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
+        read = workload(model, **{"tied": "copy", **reading})
     if devices is None:
         found = detect()
         tell(found.remarks)
         devices = cluster_toml.loads_named(found.text)
+    if row.stages:
+        read, devices = _for_stages(read, devices)
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
-    result = solve(made.instance, seconds=seconds, contiguous=row.contiguous)
+    result = solve(made.instance, seconds=seconds, contiguous=row.stages)
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
     text = _exported(result, row, names or {}, str(model), output, reading.get("shapes"))
     tell(text.remarks)
     return Placed(result, row.name, text.command, text.file, remarks)
+
+
+def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
+    """Keep GPUs only, and the ends of the model with its first and last block."""
+    kept = [d for d, kind in enumerate(devices.cluster.types) if kind != "CPU"]
+    if not kept:
+        raise InputError("--for", "needs GPUs, of which the cluster has none", "use another")
+    graph = read.graph
+    blocks = [name.split(".")[1] for name in graph.names if name.startswith("block.")]
+    # An empty group captures the same of all that matches, which makes it one cell.
+    for cell in (
+        rf"(?:embedding|block\.{blocks[0]})\b()",
+        rf"(?:block\.{blocks[-1]}|norm|head)\b()",
+    ):
+        graph = colocate_cells(graph, cell)
+    return replace(read, graph=graph), devices.only(kept)
 
 
 def _runtime(form: Format, asked: str | None) -> Runtime:

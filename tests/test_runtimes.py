@@ -1,6 +1,7 @@
 """From a model to the command that runs it by the plan."""
 
 import json
+import re
 
 import pytest
 from transformer_folders import small_llama
@@ -39,14 +40,15 @@ def test_a_model_by_name_is_split_for_llama_cpp(desk):
     assert found.result.status == "OPTIMAL"
     assert found.runtime == "llama.cpp"
     assert found.command.startswith("llama-server --model llama-2-13b --n-gpu-layers 41 ")
-    assert "--device CUDA1,CUDA0" in found.command
+    assert "--device CUDA0,CUDA1" in found.command
     assert told == found.remarks
     assert any("assumed" in line for line in told)
 
 
 def test_every_runtime_that_takes_a_format_can_be_asked_for(desk):
     found = runtimes.place("llama-2-13b", desk, "vllm", seconds=10)
-    assert "VLLM_PP_LAYER_PARTITION=" in found.command
+    assert found.result.status == "OPTIMAL"
+    assert re.match(r"CUDA_VISIBLE_DEVICES=0,1\nVLLM_PP_LAYER_PARTITION=\d+,\d+\n", found.command)
     assert "vllm serve llama-2-13b" in found.command
     with pytest.raises(InputError, match=r"onnxruntime takes no model of the format llm; use"):
         runtimes.place("llama-2-13b", desk, "onnxruntime")

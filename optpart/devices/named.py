@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optpart.devices.spec import Spec
@@ -42,6 +43,15 @@ class NamedCluster:
                 f"{len(self.servers)} entries",
                 f"give {len(self.cluster)}, one per device",
             )
+
+    def only(self, kept: Sequence[int]) -> NamedCluster:
+        """Return the cluster of some of the devices, by number, and the links between them."""
+        return NamedCluster(
+            self.cluster.only(kept),
+            tuple(self.specs[d] for d in kept),
+            self.fixed_units,
+            tuple(self.servers[d] for d in kept) if self.servers else (),
+        )
 
     @classmethod
     def unnamed(cls, cluster: Cluster) -> NamedCluster:

@@ -66,6 +66,19 @@ class Cluster:
     def __len__(self) -> int:
         return len(self.names)
 
+    def only(self, kept: Sequence[int]) -> Cluster:
+        """Return the cluster of some of the devices, by number, and the links between them."""
+        pairs = np.ix_(kept, kept)
+        return Cluster(
+            tuple(self.names[d] for d in kept),
+            tuple(self.types[d] for d in kept),
+            self.speed.take(np.asarray(kept)),
+            tuple(self.memory[d] for d in kept),
+            self.bandwidth.take(pairs),
+            self.infinite[pairs],
+            self.latency.take(pairs),
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cluster):
             return NotImplemented
