@@ -124,7 +124,9 @@ _ROWS = (
         _LANGUAGE,
         ("vllm",),
         lambda _kind, number: number,
-        lambda model, text, _: text.strip().replace("MODEL", to_shell([model])),
+        lambda model, text, _: (
+            " ".join(text.split()).replace("# ", "").replace("MODEL", to_shell([model]))
+        ),
         stages=True,
     ),
     Runtime(
@@ -245,11 +247,8 @@ def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedC
     graph = read.graph
     blocks = [name.split(".")[1] for name in graph.names if name.startswith("block.")]
     # An empty group captures the same of all that matches, which makes it one cell.
-    for cell in (
-        rf"(?:embedding|block\.{blocks[0]})\b()",
-        rf"(?:block\.{blocks[-1]}|norm|head)\b()",
-    ):
-        graph = colocate_cells(graph, cell)
+    for cell in (rf"embedding|block\.{blocks[0]}", rf"block\.{blocks[-1]}|norm|head"):
+        graph = colocate_cells(graph, rf"(?:{cell})(?![^.])()")
     return replace(read, graph=graph), devices.only(kept)
 
 
