@@ -52,6 +52,8 @@ class Runtime:
         What runs a model, a command or Python, of the model, the text and the file of the export.
     suffix : str
         Of the file that the command reads; empty if there is none.
+    offloads : bool
+        Whether a GPU computes with weights that are held by the processor.
     stages : bool
         Whether it splits a language model into stages of a pipeline: adjacent blocks on a GPU each,
         the ends with the first and the last block.
@@ -64,6 +66,7 @@ class Runtime:
     called: Callable[[str, str], str]
     command: Callable[[str, str, str], str]
     suffix: str = ""
+    offloads: bool = False
     stages: bool = False
 
 
@@ -99,6 +102,7 @@ _ROWS = (
         lambda kind, number: kind + (number and f":{number}"),
         _accelerate,
         "-device-map.json",
+        offloads=True,
     ),
     Runtime(
         "onnxruntime",
@@ -229,6 +233,8 @@ def place(
         devices = cluster_toml.loads_named(found.text)
     if row.stages:
         read, devices = _for_stages(read, devices)
+    if row.offloads and not devices.computes_on:
+        devices = _offloading(devices)
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
     result = solve(made.instance, seconds=seconds, contiguous=row.stages)
@@ -250,6 +256,15 @@ def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedC
     for cell in (rf"embedding|block\.{blocks[0]}", rf"block\.{blocks[-1]}|norm|head"):
         graph = colocate_cells(graph, rf"(?:{cell})(?![^.])()")
     return replace(read, graph=graph), devices.only(kept)
+
+
+def _offloading(devices: NamedCluster) -> NamedCluster:
+    """Let the first GPU compute for the processors."""
+    kinds = devices.cluster.types
+    first = next((d for d, kind in enumerate(kinds) if kind != "CPU"), None)
+    if first is None:
+        return devices
+    return replace(devices, computes_on=tuple(first if kind == "CPU" else None for kind in kinds))
 
 
 def _runtime(form: Format, asked: str | None) -> Runtime:

@@ -114,6 +114,9 @@ def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options
     if source.in_bytes and options.memory != "none":
         cluster, kept = reserved(workload, cluster)
         before = (*before, *kept)
+    if cluster.computes_on and name != "roofline":
+        problem = f"means nothing to the costs {name!r}"
+        raise InputError("computes_on", problem, "use --costs roofline, or leave it out")
     made = source.apply(workload, cluster, options)
     return told(with_communication(made, options.communication), before)
 

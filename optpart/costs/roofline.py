@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from optpart.costs.costed import (
@@ -23,6 +24,7 @@ from optpart.costs.costed import (
     whole_latencies,
 )
 from optpart.costs.efficiency import FREE, OTHER, Efficiencies, defaults
+from optpart.costs.offload import shared, with_copies, with_specs
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import DeviceSpec, FittedSpec, Spec
 from optpart.errors import InputError
@@ -83,11 +85,13 @@ def roofline(
             "says neither operations nor bytes of its vertices",
             "use other costs, or a file that has shapes",
         )
-    specs = _known(named_cluster)
+    specs = _known(replace(named_cluster, specs=with_specs(named_cluster)))
     exact, assumed = estimates(workload.work, named_cluster.cluster.names, specs, efficiencies)
+    exact = with_copies(workload, named_cluster, exact)
+    in_order, named_cluster, shared_by = shared(workload, named_cluster)
     durations = [[math.ceil(column[v]) for column in exact] for v in range(len(workload.graph))]
     cluster, of_latencies = whole_latencies(named_cluster.cluster)
-    graph, of_delays = whole_delays(workload.graph, cluster)
+    graph, of_delays = whole_delays(in_order, cluster)
     return costed(
         workload,
         graph,
@@ -95,6 +99,7 @@ def roofline(
         f"roofline, in nanoseconds, on {', '.join(dict.fromkeys(spec.name for spec in specs))}",
         (
             *assumed,
+            *shared_by,
             *_rounding(exact),
             *of_latencies,
             *of_delays,

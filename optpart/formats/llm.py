@@ -433,6 +433,7 @@ def chain(model: Transformer, step: Step) -> Workload:
         graph=builder.build(),
         reserve=reserve,
         reserved_for=what,
+        cached=tuple(vertex.cached for vertex in vertices),
         work=Work(
             kinds=tuple(vertex.kind for vertex in vertices),
             precisions=tuple(vertex.precision for vertex in vertices),
@@ -449,7 +450,8 @@ def chain(model: Transformer, step: Step) -> Workload:
 class _Cost(NamedTuple):
     """A vertex: its kind and precision, operations, bytes read and written, memory, output.
 
-    ``crosses`` says whether it reads what the encoder ends with.
+    ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
+    memory are keys and values.
     """
 
     name: str
@@ -461,6 +463,7 @@ class _Cost(NamedTuple):
     memory: int
     output: int
     crosses: bool = False
+    cached: int = 0
 
 
 class _Chain:
@@ -585,6 +588,7 @@ class _Chain:
             read=attention.read + mlp.read - self.hidden,
             written=attention.written + mlp.written - self.hidden,
             memory=attention.memory + mlp.memory,
+            cached=attention.cached,
             output=self.hidden,
             crosses=attention.crosses,
         )
@@ -616,6 +620,7 @@ class _Chain:
             read=weights + self.hidden + self.batch * attended * cached,
             written=self.hidden + self.batch * self.tokens * cached,
             memory=_bytes(held) + self.batch * min(self.context, window) * cached,
+            cached=self.batch * min(self.context, window) * cached,
             output=self.hidden,
         )
         return cost if self.encoder is None else self._crossing(cost, number, cached)
@@ -634,6 +639,7 @@ class _Chain:
             read=own.read + _bytes(held) + self.encoder.hidden + there * cached,
             written=own.written + there * cached,
             memory=own.memory + _bytes(held) + there * cached,
+            cached=own.cached + there * cached,
             crosses=True,
         )
 

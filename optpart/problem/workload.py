@@ -66,6 +66,8 @@ class Workload:
         Bytes that every device needs beside what its vertices hold, whatever these are.
     reserved_for : str
         What that is, to follow "for".
+    cached : tuple of int
+        Bytes of each vertex's memory that are keys and values, and no weights; empty if none are.
     """
 
     graph: Graph
@@ -76,10 +78,13 @@ class Workload:
     assumed: tuple[str, ...] = ()
     reserve: int = 0
     reserved_for: str = ""
+    cached: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         n = len(self.graph)
         lengths = {device: len(times) for device, times in self.measured.items()}
+        if self.cached:
+            lengths["cached"] = len(self.cached)
         if self.work is not None:
             work = self.work
             parts = ("kinds", "precisions", "flops", "read", "written")
