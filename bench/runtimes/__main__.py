@@ -205,15 +205,11 @@ def table(rows: list[Row]) -> Iterator[str]:
         found = [row.result for row in rows if row.result["ours"] is not None]
         bad = sum(bool(r[column]["fault"]) for r in found)
         ratios = [r[column]["time"] / r["ours"] for r in found if not r[column]["fault"]]
-        yield (
-            f"{name}: {bad} of {len(found)} maps exceed the memory"
-            + (
-                f"; the others take {median(ratios):.2f} times as long in the median, at most "
-                if ratios
-                else ""
-            )
-            + (f"{max(ratios):.2f}" if ratios else "")
-        )
+        said = f"{name}: {bad} of {len(found)} maps exceed the memory"
+        if ratios:
+            said += f"; the others take {median(ratios):.2f} times as long in the median, "
+            said += f"at most {max(ratios):.2f}"
+        yield said
 
 
 def written(found: Values, ours: float | None) -> tuple[str, str]:
