@@ -1,4 +1,4 @@
-"""Check a built site: links lead somewhere, nothing is loaded from elsewhere, options can be copied.
+"""Check a built site: links lead somewhere, no page loads anything, options can be copied.
 
 Call it with the folder of the site; it prints what is wrong and exits with 1 if anything is.
 """

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from optpart.choices import close
 from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text
 from optpart.registry import Registry
@@ -340,7 +341,9 @@ def read_workload(
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in found.options:
-            raise ArgumentError(option, f"means nothing to the format {found.name}", "leave it out")
+            near = close(option, found.options, 0.7)
+            remedy = f"did you mean {' or '.join(near)}?" if near else "leave it out"
+            raise ArgumentError(option, f"means nothing to the format {found.name}", remedy)
     if "devices" in found.takes:
         given["devices"] = devices
     if "step" in found.takes:

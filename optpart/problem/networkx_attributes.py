@@ -35,6 +35,9 @@ def check(graph: nx.DiGraph[Any]) -> None:
     InputError
         If the graph is undirected, an attribute is unknown, or two attributes say the same.
     """
+    if not hasattr(graph, "is_directed"):
+        problem = f"is of type {type(graph).__name__}"
+        raise InputError("graph", problem, "give a DiGraph or a MultiDiGraph of networkx")
     if not graph.is_directed():
         raise InputError("graph", "is undirected", "give a DiGraph or a MultiDiGraph")
     _only(graph.graph, GRAPH, "graph")
