@@ -196,7 +196,9 @@ class Graph:
             path.append(u)
 
     @classmethod
-    def from_networkx(cls, graph: nx.DiGraph[Any]) -> Graph:
+    def from_networkx(
+        cls, graph: nx.DiGraph[Any], *, attributes: Mapping[str, str] | None = None
+    ) -> Graph:
         """Read a networkx ``DiGraph`` or ``MultiDiGraph``.
 
         Node attributes: ``ops`` (or ``weight``), ``memory``, ``device_type``, ``devices``,
@@ -209,12 +211,23 @@ class Graph:
         Parallel edges of a ``MultiDiGraph`` are edges of their own, whatever their attributes.
         Their keys only tell them apart.
 
+        Parameters
+        ----------
+        attributes : mapping from str to str, optional
+            What the graph calls these attributes, if not so:
+            ``{"ops": "cost", "memory": "weights", "size": "bytes"}``. Every vertex and every edge
+            must have them, only ``output`` may be missing.
+
         Raises
         ------
         InputError
-            If it has any other attribute, or two for the same quantity, is undirected, or an edge
-            without attributes has a number as its key that may be meant as its size.
+            If it has any other attribute, lacks one that was named, or has two for the same
+            quantity, is undirected, or an edge without attributes has a number as its key that may
+            be meant as its size.
         """
+        networkx_attributes.check_graph(graph)
+        if attributes:
+            graph = networkx_attributes.renamed(graph, attributes)
         networkx_attributes.check(graph)
         builder = GraphBuilder()
         for node, data in graph.nodes(data=True):
