@@ -395,8 +395,8 @@ def test_whatever_can_take_long_has_the_same_limits(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"instance": 5}, "instance: is of type int; give an Instance, a file"),
-        ({"method": 7}, "method: 7 is not a name"),
+        ({"instance": 5}, "instance: is of type int; give an Instance or"),
+        ({"method": 7}, "method: is of type int; give a text"),
         ({"seconds": "ten"}, "seconds: is of type str; give a number"),
         ({"workers": 1.5}, "workers: is of type float; give a whole"),
     ],
