@@ -6,7 +6,8 @@ The complete events (``"ph": "X"``) that count, with ``ts`` and ``dur`` in micro
   encloses is called as ``torch.fx`` calls the node of its call: ``conv2d``, ``conv2d_1``, and so on
   in the order of execution, provided that the graph has just as many nodes of this name;
 - ``user_annotation``: a ``record_function`` range, which has its own name; ``ProfilerStep#3`` is
-  one step, in which every vertex runs once;
+  one step, in which every vertex runs once. Without steps, a file in which every operator ran R
+  times as often as the graph has it holds R runs of the model;
 - ``kernel``, ``gpu_memcpy``, ``gpu_memset``: work on a device, which a call on the host
   (``cuda_runtime``, ``cuda_driver``) of the same ``correlation`` has launched; where no call has,
   the operator of the same ``External id`` counts.
@@ -97,6 +98,8 @@ def from_document(document: Any, names: Collection[str]) -> Profile:
         times, remarks = _launched(trace, named)
     if trace.steps:
         remarks.append(f"{len(trace.steps)} steps were profiled.")
+    elif (runs := max(map(len, times.values()), default=1)) > 1:
+        remarks.append(f"no steps are marked; taken as {runs} runs of the model.")
     return Profile(
         {
             name: tuple(time * _MICROSECOND for time in found)
@@ -194,17 +197,32 @@ def _named(trace: _Trace, wanted: set[str]) -> tuple[dict[Thread, list[Range]], 
         if step is not None:
             base = each.name.rpartition("::")[2]
             calls.setdefault(base, {}).setdefault(step, []).append((each, thread))
+    runs = 1 if trace.steps else _runs(calls, wanted)
     for base, by_step in calls.items():
         nodes = _nodes(base, wanted)
         if len(by_step) != max(1, len(trace.steps)) or any(
-            len(of_step) != len(nodes) for of_step in by_step.values()
+            len(of_step) != runs * len(nodes) for of_step in by_step.values()
         ):
             unmatched.add(base)
             continue
         for of_step in by_step.values():
-            for node, (each, thread) in zip(nodes, of_step, strict=True):
+            for node, (each, thread) in zip(nodes * runs, of_step, strict=True):
                 found.setdefault(thread, []).append(Range(each.start, each.end, node))
     return found, unmatched
+
+
+def _runs(calls: Mapping[str, Mapping[int, Sequence[object]]], wanted: set[str]) -> int:
+    """Return how many runs of the model a file without steps holds: what all operators agree on.
+
+    One if they do not, so that only those match which ran as often as the graph has them.
+    """
+    ratios = {
+        Fraction(len(by_step[0]), len(nodes))
+        for base, by_step in calls.items()
+        if (nodes := _nodes(base, wanted))
+    }
+    ratio = ratios.pop() if len(ratios) == 1 else Fraction(1)
+    return ratio.numerator if ratio.denominator == 1 else 1
 
 
 def _outermost(ranges: list[Range]) -> list[Range]:
