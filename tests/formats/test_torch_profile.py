@@ -104,6 +104,12 @@ def test_a_trace_without_steps_holds_whole_runs_of_the_model() -> None:
     assert found.remarks[-1] == "no steps are marked; taken as 3 runs of the model."
 
 
+def test_an_operator_of_another_name_stands_for_its_kind() -> None:
+    found = read(TRACE, ["getitem", *(name for name in EXPORTED if name != "chunk")])
+    assert found.unnamed == {"aten.chunk": ("chunk",)}
+    assert len(found.times["chunk"]) == 3
+
+
 def test_operators_that_disagree_about_the_runs_match_only_once_each() -> None:
     found = read(TRACE, [*EXPORTED, "linear_2"])
     assert found.times == {}
