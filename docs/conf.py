@@ -32,6 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "myst-nb"}
+smartquotes = False  # it makes a dash of --, so that options could not be copied
 
 myst_enable_extensions = ["colon_fence", "attrs_inline", "deflist"]
 # The anchors that GitHub gives to headings: all pages can be read there, too.

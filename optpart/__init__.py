@@ -2,8 +2,10 @@
 
 import sys
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
+from optpart.arguments import checked
 from optpart.showing import shown_by
 from optpart.version import __version__
 
@@ -150,7 +152,8 @@ __all__ = [*_HOME, "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"optpart.{_HOME[name]}"), name)
+        found = getattr(import_module(f"optpart.{_HOME[name]}"), name)
+        return checked(found) if isfunction(found) else found
     # Name and module let Python suggest a close name.
     message = f"module 'optpart' has no attribute {name!r}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])

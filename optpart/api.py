@@ -18,7 +18,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optpart.choices import close
+from optpart.choices import choice, close
 from optpart.errors import ArgumentError, CertificateError, ContradictionError, InputError
 
 if TYPE_CHECKING:
@@ -175,7 +175,8 @@ def costed(
         cluster = NamedCluster.unnamed(cluster)
     for option in options:
         if option not in Options.__dataclass_fields__:
-            raise ArgumentError(option, "is no option of any source of costs", "leave it out")
+            remedy = choice(option, Options.__dataclass_fields__)
+            raise ArgumentError(option, "is no option of any source of costs", remedy)
     asked = Options(memory=memory, communication=communication, **options)
     return apply(costs, workload, cluster, asked)
 
@@ -536,7 +537,7 @@ def simulate(
 
 def compare(
     instance: Instance | str | Path,
-    methods: Iterable[str] = (),
+    methods: Iterable[str] | str = (),
     *,
     seconds: float = 20.0,
     workers: int = 2,
@@ -561,7 +562,7 @@ def compare(
 
 def sweep(
     instances: Iterable[Instance | str | Path],
-    methods: Iterable[str] = (),
+    methods: Iterable[str] | str = (),
     *,
     seeds: int = 1,
     engine: str = "local",

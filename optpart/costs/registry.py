@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from optpart.arguments import checked
 from optpart.costs import efficiency
 from optpart.costs.costed import Costed, costed, reserved
 from optpart.costs.drawn import drawn
@@ -25,6 +26,7 @@ from optpart.problem.workload import Workload
 from optpart.registry import Registry
 
 
+@checked
 @dataclass(frozen=True)
 class Options:
     """The options of sources of costs; ``None`` is not given.

@@ -187,7 +187,17 @@ def named(
 
 
 def unused(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Return a remark for every device that is given a name and not used."""
+    """Return a remark for every device that is given a name and not used.
+
+    Raises
+    ------
+    InputError
+        If the cluster is known and has no such device.
+    """
+    for device in names if plan.types else ():
+        if device not in plan.types:
+            remedy = choice(device, plan.types)
+            raise InputError(f"name {device!r}", "the cluster has no such device", remedy)
     return [
         f"The plan uses no device {device!r}, whose name is ignored."
         for device in names

@@ -125,9 +125,9 @@ def export(
         raise InputError("schedule", "has no vertices", "give a plan that has some")
     if to.output and output is None:
         raise InputError("output", "missing", f"name the {to.output} to write")
+    remarks = unused(what, options.names) if isinstance(what, Plan) else []
     found = to.write(what, options, output)
-    if isinstance(what, Plan):
-        found = found._replace(remarks=[*found.remarks, *unused(what, options.names)])
+    found = found._replace(remarks=[*found.remarks, *remarks])
     if output is not None and to.kind is not None and found.text:
         write_text(output, found.text, to.kind)
     return found

@@ -9,10 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked
 from optpart.errors import InputError
 from optpart.problem.graph import Graph
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Work:
     """Work and traffic of every vertex, as far as its model file tells.
@@ -42,6 +44,7 @@ class Work:
             array.setflags(write=False)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Workload:
     """The content of a model file: structure, sizes and work, but neither devices nor times.

@@ -10,6 +10,7 @@ from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
 from optpart import clock
+from optpart.arguments import checked
 from optpart.errors import OptpartError
 from optpart.escaping import brief
 from optpart.limits import check_seed
@@ -129,6 +130,7 @@ class Comparison(Shown):
         name = brief(self.instance.name)
         return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
 
+    @checked
     def plot(
         self, kind: Literal["box", "profile", "mean"] = "mean", *, ax: Axes | None = None
     ) -> Axes:

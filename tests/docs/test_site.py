@@ -35,3 +35,12 @@ def test_the_check_finds_dead_links_and_what_is_loaded_from_elsewhere(tmp_path: 
         "index.html: no such file: gone.html",
         "style.css: loads url(//example.org/a.png",
     ]
+
+
+def test_the_check_finds_options_that_cannot_be_copied(tmp_path: Path) -> None:
+    faults = runpy.run_path(str(DOCS / "check_site.py"))["faults"]
+    page = tmp_path / "index.html"
+    page.write_text("<p>10–20, 2–d, <code>--tensor-split</code>", encoding="utf-8")
+    assert faults(tmp_path) == []
+    page.write_text("<p>the option –tensor-split of llama.cpp", encoding="utf-8")
+    assert faults(tmp_path) == ["index.html: a dash in place of two hyphens: –tensor-split"]
