@@ -48,8 +48,9 @@ _Homes: TypeAlias = "tuple[str, _Homes] | None"
 _MOST_DEVICES = 16
 
 _CACHE = (
-    "--ctx-size, --parallel, --cache-type-k and --cache-type-v must give llama.cpp the cache that "
-    "the model was imported with; left out, it has room for all positions that the model knows."
+    "llama.cpp must be given the cache that the model was imported with, by --parallel, --ctx-size "
+    "(of all sequences together), --cache-type-k and --cache-type-v; without --ctx-size it has room "
+    "for all positions that the model knows."
 )
 _COPIED = (
     "llama.cpp copies weights from the CPU to a card and computes there where 32 tokens or more "

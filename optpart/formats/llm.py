@@ -701,7 +701,8 @@ class _Chain:
         """Return the bytes of intermediate results that a device holds at most at a time.
 
         llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Live
-        at a time are the hidden states before and after the norm and
+        at a time are up to five copies of the hidden states (of the device before, before and
+        after the norm, and what is added), which hide small inputs, and
 
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
@@ -716,12 +717,12 @@ class _Chain:
             most = max(most, (3 * layer.heads + 4 * layer.kv_heads) * width)
             for weight in self._of_block(MLP, number):
                 if weight.is_matrix:
-                    features = weight.elements // model.hidden
+                    live = 3 * (weight.elements // model.hidden)
                     if weight.experts:
-                        features = _share(features, model.experts_used, model.experts)
-                        features += model.experts_used * model.hidden // 3
-                    most = max(most, 3 * features)
-        return masks + 4 * tokens * (most + 4 * model.hidden)
+                        live = _share(live, model.experts_used, model.experts)
+                        live += model.experts_used * model.hidden
+                    most = max(most, live)
+        return masks + 4 * tokens * (most + 5 * model.hidden)
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""

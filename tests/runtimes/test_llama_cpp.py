@@ -25,7 +25,7 @@ from optpart.costs.registry import Options, apply
 from optpart.exporters import llama_cpp
 from optpart.formats import gguf
 from optpart.formats.cluster_toml import loads_named
-from optpart.formats.llm import Step
+from optpart.formats.llm import RUNTIME, Step
 
 pytest.importorskip("gguf")
 
@@ -250,6 +250,29 @@ def test_parts_may_be_anywhere(tmp_path, names, seed):
     if not tied:  # the head is a second tensor of the same name
         agrees(found, text, model)
     assert found.text == run(path, "--device none").text
+
+
+@pytest.mark.parametrize(
+    ("sizes", "context"),
+    [
+        ({}, 1024),
+        ({}, 4096),
+        ({"ffn": 2048}, 2048),
+        ({"vocab": 16000}, 2048),
+        ({"hidden": 512, "vocab": 8000}, 2048),
+        ({"experts": 8}, 2048),
+        ({"experts": 8, "ffn": 1024, "shared": 512}, 2048),
+    ],
+)
+def test_the_reserve_has_room_for_intermediate_results(tmp_path, names, sizes, context):
+    path = tmp_path / "model.gguf"
+    write(path, **{"blocks": 6, "hidden": 256, "ffn": 512, "context": 8192, **sizes})
+    placed = by_hand("host host near near far far")
+    text, _ = llama_cpp.layers(placed, names=names)
+    found = run(path, text, context=context)
+    room = (gguf.read(path, Step(context=context)).reserve - RUNTIME) / 2**20
+    most = max(found.computing.values())
+    assert most <= room <= 1.6 * most
 
 
 def test_a_tied_head_goes_by_the_name_of_the_embedding(tmp_path, names):
