@@ -49,8 +49,8 @@ _MOST_DEVICES = 16
 
 _CACHE = (
     "llama.cpp must be given the cache that the model was imported with, by --parallel, --ctx-size "
-    "(of all sequences together), --cache-type-k and --cache-type-v; without --ctx-size it has room "
-    "for all positions that the model knows."
+    "(of all sequences), --cache-type-k and --cache-type-v; without --ctx-size it has room for all "
+    "positions that the model knows."
 )
 _COPIED = (
     "llama.cpp copies weights from the CPU to a card and computes there where 32 tokens or more "
