@@ -56,6 +56,11 @@ _COPIED = (
     "llama.cpp copies weights from the CPU to a card and computes there where 32 tokens or more "
     "come at once; --no-op-offload computes them on the CPU, as the plan does."
 )
+_TOGETHER = (
+    "optpart solve --device-order {order} finds the best plan without such blocks. Of blocks whose "
+    r"parts are vertices, optpart import --colocate 'block\.\d+\.(attention)' keeps all attention on "
+    "one device."
+)
 _TIED = (
     "If the model has no tensor output.weight, its head uses the matrix of the embedding, and "
     "--override-tensor moves both of them or neither."
@@ -142,6 +147,8 @@ def overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
         "on every device, the first ones on the CPU."
         for number, device in placed.away.items()
     ]
+    if placed.away:
+        remarks.append(_TOGETHER.format(order=to_shell([",".join(placed.order)])))
     tied = {EMBEDDING, HEAD} & {move.what for move in placed.moves}
     ends = {*placed.chain.devices_of(EMBEDDING), *placed.chain.devices_of(HEAD)}
     return _options(placed, placed.moves, [*remarks, *([_TIED] if tied and len(ends) > 1 else [])])
