@@ -57,9 +57,8 @@ _COPIED = (
     "come at once; --no-op-offload computes them on the CPU, as the plan does."
 )
 _TOGETHER = (
-    "optpart solve --device-order {order} finds the best plan without such blocks. Of blocks whose "
-    r"parts are vertices, optpart import --colocate 'block\.\d+\.(attention)' keeps all attention on "
-    "one device."
+    "optpart solve --device-order {order} finds the best plan without such blocks. Of blocks in "
+    r"parts, optpart import --colocate 'block\.\d+\.(attention)' keeps all attention on one device."
 )
 _TIED = (
     "If the model has no tensor output.weight, its head uses the matrix of the embedding, and "
