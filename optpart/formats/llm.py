@@ -94,6 +94,8 @@ MOST_LAYERS = 10_000
 RUNTIME = 2**30
 #: Tokens that llama.cpp computes at a time (``--ubatch-size``).
 _AT_A_TIME = 512
+#: Parts of a prompt that its devices work on at a time (``GGML_SCHED_MAX_COPIES``).
+_COPIES = 4
 
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
@@ -700,9 +702,11 @@ class _Chain:
     def buffers(self) -> int:
         """Return the bytes of intermediate results that a device holds at most at a time.
 
-        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Live
-        at a time are up to five copies of the hidden states (of the device before, before and
-        after the norm, and what is added), which hide small inputs, and
+        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Of
+        the mask and of the hidden states from the device before, there are four copies, so that
+        devices may work on several parts of a prompt at a time. Live at a time are up to eight more
+        copies of the hidden states (before and after the norm, what is added), with small inputs and
+        holes between them, and
 
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
@@ -722,7 +726,7 @@ class _Chain:
                         live = _share(live, model.experts_used, model.experts)
                         live += model.experts_used * model.hidden
                     most = max(most, live)
-        return masks + 4 * tokens * (most + 5 * model.hidden)
+        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""

@@ -205,7 +205,7 @@ def test_the_reserve_has_room_for_the_runtime_and_intermediate_results():
     def buffers(model, **step):
         return chain(model, Step(**step)).reserve - RUNTIME
 
-    hidden, feed_forward, mask = 5 * 8, 3 * 32, 2 * 64
+    hidden, feed_forward, mask = 12 * 8, 3 * 32, 4 * 2 * 64
     assert buffers(decoder()) == 64 * (mask + 4 * (hidden + feed_forward))
     two = (Layer(2, 1, 4, 4, 5), Layer(2, 1, 4, 4))
     assert buffers(decoder(layers=two)) == buffers(decoder()) + 64 * mask
@@ -220,7 +220,7 @@ def test_the_reserve_has_room_for_the_runtime_and_intermediate_results():
     assert buffers(mixture) == 64 * (mask + 4 * (hidden + 3 * 2 * 32 + 2 * 8))
     # No more than 512 tokens are computed at a time, and the mask is as long as all sequences.
     long = buffers(decoder(), batch=3, context=1000)
-    assert long == 512 * (2 * 3000 + 4 * (hidden + feed_forward))
+    assert long == 512 * (4 * 2 * 3000 + 4 * (hidden + feed_forward))
 
 
 def test_another_reserve_can_be_given():
