@@ -705,8 +705,8 @@ class _Chain:
         llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Of
         the mask and of the hidden states from the device before, there are four copies, so that
         devices may work on several parts of a prompt at a time. Live at a time are up to eight more
-        copies of the hidden states (before and after the norm, what is added), with small inputs and
-        holes between them, and
+        copies of the hidden states (before and after the norm, what is added) with small inputs
+        and holes between them, and
 
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
