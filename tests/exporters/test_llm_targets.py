@@ -88,6 +88,7 @@ def test_a_name_of_a_device_that_is_not_used_is_ignored_and_said() -> None:
         ("big", {"big": "GPU"}, "--name big=cuda:0"),
         ("host", {"host": "CPU"}, "--name host=cpu"),
         ("epyc-7763", {}, "--name epyc-7763=cpu"),
+        ("cpu0", {}, "--name cpu0=cpu"),
         ("rtx-3090", {}, "--name rtx-3090=cuda:0"),
         ("d0", {}, "--name d0=cuda:0, or --name d0=cpu for a processor"),
     ],
