@@ -105,10 +105,10 @@ ONNX = {
 
 #: Language models, each with one step.
 STEPS = (
-    ("gpt2-xl", Step("decode", reserve=0)),
-    ("llama-3-8b", Step("decode", reserve=0)),
-    ("llama-3-8b", Step("prefill", reserve=0)),
-    ("llama-3-70b", Step("decode", granularity="attention+mlp", reserve=0)),
+    ("gpt2-xl", Step("decode", tied="copy")),
+    ("llama-3-8b", Step("decode")),
+    ("llama-3-8b", Step("prefill")),
+    ("llama-3-70b", Step("decode", granularity="attention+mlp")),
 )
 
 CLUSTERS = ("workstation", "edge", "server")

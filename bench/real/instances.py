@@ -122,7 +122,7 @@ def _chain(blocks: int, devices: int, step: str) -> Instance:
 @cache
 def _workload(blocks: int, step: str) -> Workload:
     model = _of_blocks(llm_names.transformer(MODEL, weights=TYPE), blocks)
-    return chain(model, Step(step, kv_dtype=TYPE, activations=TYPE, reserve=0))
+    return chain(model, Step(step, kv_dtype=TYPE, activations=TYPE))
 
 
 def _of_blocks(model: Transformer, blocks: int) -> Transformer:

@@ -48,12 +48,17 @@ _Homes: TypeAlias = "tuple[str, _Homes] | None"
 _MOST_DEVICES = 16
 
 _CACHE = (
-    "--ctx-size, --parallel, --cache-type-k and --cache-type-v must give llama.cpp the cache that "
-    "the model was imported with; left out, it has room for all positions that the model knows."
+    "llama.cpp must be given the cache that the model was imported with, by --parallel, --ctx-size "
+    "(of all sequences), --cache-type-k and --cache-type-v; without --ctx-size it has room for all "
+    "positions that the model knows."
 )
 _COPIED = (
     "llama.cpp copies weights from the CPU to a card and computes there where 32 tokens or more "
     "come at once; --no-op-offload computes them on the CPU, as the plan does."
+)
+_TOGETHER = (
+    "optpart solve --device-order {order} finds the best plan without such blocks. Of blocks in "
+    r"parts, optpart import --colocate 'block\.\d+\.(attention)' keeps all attention on one device."
 )
 _TIED = (
     "If the model has no tensor output.weight, its head uses the matrix of the embedding, and "
@@ -141,6 +146,8 @@ def overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
         "on every device, the first ones on the CPU."
         for number, device in placed.away.items()
     ]
+    if placed.away:
+        remarks.append(_TOGETHER.format(order=to_shell([",".join(placed.order)])))
     tied = {EMBEDDING, HEAD} & {move.what for move in placed.moves}
     ends = {*placed.chain.devices_of(EMBEDDING), *placed.chain.devices_of(HEAD)}
     return _options(placed, placed.moves, [*remarks, *([_TIED] if tied and len(ends) > 1 else [])])

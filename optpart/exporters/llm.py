@@ -138,6 +138,11 @@ def _module(link: Link) -> str:
     return link.vertex.removesuffix(f".{link.half}") if link.half else link.vertex
 
 
+def _blocks(links: Sequence[Link]) -> int:
+    """Count blocks, each once even if its parts are vertices of their own."""
+    return len({each.number for each in links if each.place == BLOCK})
+
+
 def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     """Return environment and options of vLLM for a pipeline of unequal stages.
 
@@ -151,7 +156,7 @@ def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     remedy = "use --to device-map or --to llama.cpp-ot, or solve again with fewer devices"
     stages = chain.contiguous("vLLM", remedy)
     ends(chain, stages, "vLLM", remedy)
-    counts = [sum(each.place == BLOCK for each in links) for _, links in stages]
+    counts = [_blocks(links) for _, links in stages]
     lines = [f"VLLM_PP_LAYER_PARTITION={','.join(map(str, counts))}"]
     lines += [f"# vllm serve MODEL --pipeline-parallel-size {len(stages)}"]
     remarks = [NO_ORDER.format("vLLM")]
@@ -184,7 +189,7 @@ def megatron(plan: Plan) -> Text:
             raise InputError("norm", problem, remedy)
     texts = []
     for i, (_, links) in enumerate(stages):
-        count = sum(each.place == BLOCK for each in links)
+        count = _blocks(links)
         # Embedding and loss are there also where the plan has no vertex for them.
         start = any(each.place == EMBEDDING for each in links) or (
             i == 0 and not chain.devices_of(EMBEDDING)

@@ -208,7 +208,8 @@ def unused(plan: Plan, names: Iterable[str]) -> list[str]:
 def _hint(plan: Plan, device: str, example: str, processor: str | None) -> str:
     """Return the option that names a device as the target calls others of its type."""
     known = library.devices().get(device)
-    kind = plan.types.get(device) or (known.type if known else None)
+    named_so = "CPU" if "cpu" in device.lower() else None
+    kind = plan.types.get(device) or (known.type if known else named_so)
     as_other, as_processor = (
         f"--name {to_shell([f'{device}={name}'])}" for name in (example, processor)
     )

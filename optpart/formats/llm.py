@@ -94,6 +94,8 @@ MOST_LAYERS = 10_000
 RUNTIME = 2**30
 #: Tokens that llama.cpp computes at a time (``--ubatch-size``).
 _AT_A_TIME = 512
+#: Parts of a prompt that its devices work on at a time (``GGML_SCHED_MAX_COPIES``).
+_COPIES = 4
 
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
@@ -700,8 +702,11 @@ class _Chain:
     def buffers(self) -> int:
         """Return the bytes of intermediate results that a device holds at most at a time.
 
-        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Live
-        at a time are the hidden states before and after the norm and
+        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Of
+        the mask and of the hidden states from the device before, there are four copies, so that
+        devices may work on several parts of a prompt at a time. Live at a time are up to eight more
+        copies of the hidden states (before and after the norm, what is added) with small inputs
+        and holes between them, and
 
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
@@ -716,12 +721,12 @@ class _Chain:
             most = max(most, (3 * layer.heads + 4 * layer.kv_heads) * width)
             for weight in self._of_block(MLP, number):
                 if weight.is_matrix:
-                    features = weight.elements // model.hidden
+                    live = 3 * (weight.elements // model.hidden)
                     if weight.experts:
-                        features = _share(features, model.experts_used, model.experts)
-                        features += model.experts_used * model.hidden // 3
-                    most = max(most, 3 * features)
-        return masks + 4 * tokens * (most + 4 * model.hidden)
+                        live = _share(live, model.experts_used, model.experts)
+                        live += model.experts_used * model.hidden
+                    most = max(most, live)
+        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""

@@ -1,5 +1,6 @@
 """Plans as options of llama.cpp: its loader, restated, has every part where the plan has it."""
 
+import re
 import shlex
 
 import pytest
@@ -10,6 +11,9 @@ from llama_cpp_loader import Loader
 
 from optpart.errors import InputError
 from optpart.exporters import llama_cpp
+from optpart.formats import llm_names
+from optpart.formats.graph_edits import colocate_cells
+from optpart.formats.llm import Step
 
 GPUS = {"a": "CUDA0", "b": "CUDA1"}
 ALL = {"c": "CPU", **GPUS, "r": "RPC0[10.0.0.2:50052]", "s": "RPC0[host-3:50052]"}
@@ -124,6 +128,7 @@ def test_keys_and_values_that_llama_cpp_has_elsewhere_are_told(homes, number, fo
         "llama.cpp has them where --tensor-split has the block: adjacent ones on every device, the "
         "first ones on the CPU."
     ]
+    assert "optpart solve --device-order c," in " ".join(remarks)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +156,15 @@ def test_experts_on_the_processor_are_one_pattern() -> None:
         "\n"
     )
     assert "--no-op-offload" in remarks[-1]
+
+
+def test_attention_that_is_colocated_has_its_keys_and_values_with_it() -> None:
+    """As the remark proposes, on a card that has no room for all experts."""
+    workload = llm_names.read("mixtral-8x7b", Step(granularity="attention+mlp+experts"))
+    (pattern,) = re.findall("--colocate '(.*?)'", llama_cpp._TOGETHER)
+    together = colocate_cells(workload.graph, pattern)
+    (group,) = together.colocation
+    assert [together.names[v] for v in group] == [f"block.{n}.attention" for n in range(32)]
 
 
 def test_devices_of_servers_and_their_buffers_have_different_names() -> None:

@@ -1,5 +1,6 @@
 """Plans for language models, as runtimes want them: what they get, and what they cannot express."""
 
+import json
 import re
 import shlex
 from dataclasses import replace
@@ -87,6 +88,7 @@ def test_a_name_of_a_device_that_is_not_used_is_ignored_and_said() -> None:
         ("big", {"big": "GPU"}, "--name big=cuda:0"),
         ("host", {"host": "CPU"}, "--name host=cpu"),
         ("epyc-7763", {}, "--name epyc-7763=cpu"),
+        ("cpu0", {}, "--name cpu0=cpu"),
         ("rtx-3090", {}, "--name rtx-3090=cuda:0"),
         ("d0", {}, "--name d0=cuda:0, or --name d0=cpu for a processor"),
     ],
@@ -98,6 +100,23 @@ def test_the_name_that_is_proposed_is_one_of_the_type_of_the_device(device, type
 
 
 # Pipelines
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_parts_of_a_block_on_one_device_are_the_block(parts: int) -> None:
+    placed = plan(" ".join("/".join([device] * parts) for device in "aab"))
+    assert "VLLM_PP_LAYER_PARTITION=2,1\n" in llm.vllm(placed).text
+    assert llm.megatron(placed).text.endswith(" 'Et*2|tL'\n")
+    assert "'model.layers.2'" in llm.torch_split(placed, architecture="llama").text
+    names = {"a": "0", "b": "1"}
+    found = json.loads(device_map(placed, names=names, architecture="llama").text)
+    assert [found[f"model.layers.{number}"] for number in range(3)] == [0, 0, 1]
+    if parts > 1:
+        apart = plan("/".join(["a"] * (parts - 1) + ["b"]))
+        for write in (llm.vllm, llm.megatron, device_map):
+            options = {"names": names, "architecture": "llama"} if write is device_map else {}
+            with pytest.raises(InputError, match="block 0: is split between a and b"):
+                write(apart, **options)
 
 
 def test_vllm_gets_the_blocks_of_every_rank() -> None:

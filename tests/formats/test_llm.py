@@ -13,6 +13,7 @@ from optpart.formats.llm import (
     HEAD,
     MLP,
     NORM,
+    RUNTIME,
     TYPES,
     Layer,
     Step,
@@ -198,6 +199,35 @@ def test_experts_are_apart_by_default_where_the_runtime_can_place_them_so():
     assert whole.graph.names[1] == "block.0"
     with pytest.raises(InputError, match="granularity: the model has no experts; give block or"):
         chain(decoder(), Step(granularity="attention+mlp+experts"))
+
+
+def test_the_reserve_has_room_for_the_runtime_and_intermediate_results():
+    def buffers(model, **step):
+        return chain(model, Step(**step)).reserve - RUNTIME
+
+    hidden, feed_forward, mask = 12 * 8, 3 * 32, 4 * 2 * 64
+    assert buffers(decoder()) == 64 * (mask + 4 * (hidden + feed_forward))
+    two = (Layer(2, 1, 4, 4, 5), Layer(2, 1, 4, 4))
+    assert buffers(decoder(layers=two)) == buffers(decoder()) + 64 * mask
+    attention = (Layer(20, 1, 4, 4),) * 2
+    assert buffers(decoder(layers=attention)) == 64 * (mask + 4 * (hidden + (3 * 20 + 4) * 4))
+    words = replace(decoder(), vocab=1000, weights=tuple(
+        each._replace(shape=(1000, 8)) if each.place in (EMBEDDING, HEAD) else each
+        for each in decoder().weights
+    ))  # fmt: skip
+    assert buffers(words) == 64 * (mask + 4 * (hidden + 1000))
+    mixture = with_experts(decoder(), experts=8, used=2)
+    assert buffers(mixture) == 64 * (mask + 4 * (hidden + 3 * 2 * 32 + 2 * 8))
+    # No more than 512 tokens are computed at a time, and the mask is as long as all sequences.
+    long = buffers(decoder(), batch=3, context=1000)
+    assert long == 512 * (4 * 2 * 3000 + 4 * (hidden + feed_forward))
+
+
+def test_another_reserve_can_be_given():
+    assert chain(decoder(), Step(reserve="2 GiB")).reserve == 2**31
+    assert chain(decoder(), Step(reserve=0)).reserve == 0
+    with pytest.raises(InputError, match="reserve: "):
+        Step(reserve="2 apples")
 
 
 def tied(model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,8 @@ import numpy as np
 
 
 def _tensors(
-    blocks: int, hidden: int, ffn: int, experts: int, shared: int, tied: bool, vocab: int
+    blocks: int, hidden: int, kv: int, ffn: int, experts: int, shared: int, tied: bool, vocab: int
 ) -> dict[str, tuple[int, ...]]:
-    kv = hidden // 2
     found: dict[str, tuple[int, ...]] = {"token_embd.weight": (vocab, hidden)}
     for number in range(blocks):
         block: dict[str, tuple[int, ...]] = {
@@ -51,8 +52,13 @@ def write(
     tied: bool = False,
     context: int = 128,
     vocab: int = 300,
+    kv_heads: int = 0,
+    hollow: bool = False,
 ) -> dict[str, int]:
     """Write a model of the architecture ``llama``, or with shared experts ``qwen2moe``.
+
+    There are half as many heads of keys and values, unless said otherwise. A hollow model has a
+    file of its size that takes no room, of zeros.
 
     Returns
     -------
@@ -69,7 +75,8 @@ def write(
     out.add_embedding_length(hidden)
     out.add_feed_forward_length(ffn)
     out.add_head_count(heads)
-    out.add_head_count_kv(heads // 2)
+    kv_heads = kv_heads or heads // 2
+    out.add_head_count_kv(kv_heads)
     out.add_layer_norm_rms_eps(1e-5)
     out.add_rope_dimension_count(hidden // heads)
     out.add_vocab_size(vocab)
@@ -91,15 +98,24 @@ def write(
     out.add_bos_token_id(1)
     out.add_eos_token_id(2)
     rng = np.random.default_rng(0)
-    sizes = {}
-    for name, shape in _tensors(blocks, hidden, ffn, experts, shared, tied, vocab).items():
+    kv, sizes = kv_heads * hidden // heads, {}
+    for name, shape in _tensors(blocks, hidden, kv, ffn, experts, shared, tied, vocab).items():
         norm = "norm" in name
-        values = np.ones(shape) if norm else rng.normal(0, shape[-1] ** -0.5, shape)
-        array = values.astype(np.float32 if norm or "gate_inp" in name else np.float16)
-        out.add_tensor(name, array)
-        sizes[name] = array.nbytes
+        type_ = np.dtype(np.float32 if norm or "gate_inp" in name else np.float16)
+        sizes[name] = math.prod(shape) * type_.itemsize
+        if hollow:
+            out.add_tensor_info(name, shape, type_, sizes[name])
+        else:
+            values = np.ones(shape) if norm else rng.normal(0, shape[-1] ** -0.5, shape)
+            out.add_tensor(name, values.astype(type_))
     out.write_header_to_file()
     out.write_kv_data_to_file()
-    out.write_tensors_to_file()
+    if hollow:
+        out.write_ti_data_to_file()
+    else:
+        out.write_tensors_to_file()
     out.close()
+    if hollow:
+        room = sum(-(-size // 32) * 32 for size in sizes.values())
+        os.truncate(path, path.stat().st_size + 32 + room)
     return sizes

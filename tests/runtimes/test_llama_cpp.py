@@ -25,14 +25,25 @@ from optpart.costs.registry import Options, apply
 from optpart.exporters import llama_cpp
 from optpart.formats import gguf
 from optpart.formats.cluster_toml import loads_named
-from optpart.formats.llm import Step
+from optpart.formats.llm import RUNTIME, Step
 
 pytest.importorskip("gguf")
 
 BUILT = Path(__file__).parents[2] / ".venv-runtimes" / "llama.cpp" / "build" / "bin"
 PROGRAMS = os.environ.get("OPTPART_LLAMA_CPP", str(BUILT))
 COMPLETION = shutil.which("llama-completion", path=PROGRAMS)
+FIT = shutil.which("llama-fit-params", path=PROGRAMS)
 SERVER = shutil.which("ggml-rpc-server", path=PROGRAMS)
+
+LLAMA_2_13B = {
+    "blocks": 40, "hidden": 5120, "ffn": 13824, "heads": 40, "kv_heads": 40, "vocab": 32_000,
+}  # fmt: skip
+LLAMA_3_8B = {
+    "blocks": 32, "hidden": 4096, "ffn": 14336, "heads": 32, "kv_heads": 8, "vocab": 128_256,
+}  # fmt: skip
+LLAMA_3_70B = {
+    "blocks": 80, "hidden": 8192, "ffn": 28672, "heads": 64, "kv_heads": 8, "vocab": 128_256,
+}  # fmt: skip
 
 pytestmark = pytest.mark.skipif(
     not (COMPLETION and SERVER), reason=f"no llama-completion and ggml-rpc-server in {PROGRAMS}"
@@ -250,6 +261,66 @@ def test_parts_may_be_anywhere(tmp_path, names, seed):
     if not tied:  # the head is a second tensor of the same name
         agrees(found, text, model)
     assert found.text == run(path, "--device none").text
+
+
+@pytest.mark.parametrize(
+    ("sizes", "context"),
+    [
+        ({}, 1024),
+        ({}, 4096),
+        ({"ffn": 2048}, 2048),
+        ({"vocab": 16000}, 2048),
+        ({"hidden": 512, "vocab": 8000}, 2048),
+        ({"experts": 8}, 2048),
+        ({"experts": 8, "ffn": 1024, "shared": 512}, 2048),
+    ],
+)
+def test_the_reserve_has_room_for_intermediate_results(tmp_path, names, sizes, context):
+    path = tmp_path / "model.gguf"
+    write(path, **{"blocks": 6, "hidden": 256, "ffn": 512, "context": 8192, **sizes})
+    placed = by_hand("host host near near far far")
+    text, _ = llama_cpp.layers(placed, names=names)
+    found = run(path, text, context=context)
+    room = (gguf.read(path, Step(context=context)).reserve - RUNTIME) / 2**20
+    assert max(found.computing.values()) <= room
+
+
+@pytest.mark.parametrize(
+    ("sizes", "homes"),
+    [
+        ({**LLAMA_2_13B}, "host " * 4 + "near " * 27 + "far " * 9),
+        ({**LLAMA_2_13B}, "near " * 30 + "far " * 10),
+        ({**LLAMA_3_8B}, "near " * 20 + "far " * 12),
+        ({**LLAMA_3_8B}, "near " * 32),
+        ({**LLAMA_3_8B, "experts": 8, "vocab": 32_000}, "near " * 20 + "far " * 12),
+        ({**LLAMA_3_70B}, "host " * 10 + "near " * 35 + "far " * 35),
+        ({**LLAMA_3_70B}, "near " * 40 + "far " * 40),
+    ],
+)
+@pytest.mark.skipif(FIT is None, reason=f"no llama-fit-params in {PROGRAMS}")
+def test_models_of_published_sizes_take_what_the_plan_counts(tmp_path, names, sizes, homes):
+    """Weights and cache to the megabyte; of the reserve, more than half is needed."""
+    path = tmp_path / "model.gguf"
+    write(path, **sizes, context=4096, hollow=True)
+    placed = by_hand(homes, embedding="host")
+    known = {device: names[device] for device in placed.devices}
+    text, _ = llama_cpp.layers(placed, names=known)
+    command = [FIT, "-m", str(path), "-c", "4096", "--fit-print", "on", *shlex.split(text)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    rows = re.findall(r"^(\w+) (\d+) (\d+) (\d+) *$", done.stdout, re.MULTILINE)
+    needed = {name: [int(each) for each in row] for name, *row in rows}
+    workload = gguf.read(path, Step(context=4096, granularity="block"))
+    held = dict.fromkeys(placed.devices, 0.0)
+    for vertex, size in zip(workload.graph.names, workload.graph.memory.fractions(), strict=True):
+        held[placed.device[vertex]] += float(size) / 2**20
+    numbers = [each for each in ("near", "far") if each in known]
+    called = {each: f"RPC{k}" for k, each in enumerate(numbers)} | {"host": "Host"}
+    for device, size in held.items():
+        weights, cache, _ = needed[called[device]]
+        assert weights + cache == pytest.approx(size, abs=2)
+    room = (workload.reserve - RUNTIME) / 2**20
+    most = max(computing for _, _, computing in needed.values())
+    assert most <= room <= 1.8 * most
 
 
 def test_a_tied_head_goes_by_the_name_of_the_embedding(tmp_path, names):
