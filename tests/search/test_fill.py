@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, solve
+from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
+from optpart.methods.portfolio import auto
 from optpart.methods.starts import heuristic_schedules
 from optpart.search.fill import filled
 from optpart.solution.contiguity import first_violation
@@ -140,3 +143,18 @@ class TestNoMethodIsWorse:
         result = solve(instance, contiguous=True, device_order=order, seconds=1, workers=1)
         assert result.makespan is not None
         assert result.makespan <= fill.makespan(instance)
+
+    def test_nor_is_its_bound_below_those_of_the_command_bound(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Found by another layer, it counts for the result of all members."""
+        proven = Fraction(1700)
+
+        def each(*_: object, **__: object) -> list[LowerBound]:
+            return [LowerBound("series", proven, 0.0)]
+
+        monkeypatch.setattr(auto, "each_bound", each)
+        monkeypatch.setattr(auto, "is_ready", lambda: True)
+        result = solve(transformer(), seconds=2, workers=1)
+        assert result.lower_bound is not None
+        assert result.lower_bound >= proven
