@@ -39,6 +39,13 @@ def place(
         int | None,
         typer.Option(help="Of a language model: sequences at once.", min=1, max=MOST_TOKENS),
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
+    ] = None,
+    granularity: Annotated[
+        str | None,
+        typer.Option(help="Of a language model: block, attention+mlp or attention+mlp+experts."),
+    ] = None,
     mode: Annotated[
         str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
     ] = None,
@@ -65,6 +72,8 @@ def place(
     from optpart.runtimes import place as hand_over
 
     reading: dict[str, Any] = {
+        "weights": weights,
+        "granularity": granularity,
         "context": context,
         "batch": batch,
         "mode": mode,
