@@ -30,10 +30,12 @@ test-runtimes: $(RUNTIMES)/ready
 
 $(RUNTIMES)/ready: pyproject.toml tests/runtimes/requirements.txt
 	$(PYTHON) -I -m venv $(RUNTIMES)
-	$(RUNTIMES)/bin/python -P -m pip install --quiet --disable-pip-version-check -e . pytest safetensors
+	$(RUNTIMES)/bin/python -P -m pip install --quiet --disable-pip-version-check -e . pytest hypothesis safetensors
 	grep -v '^#' tests/runtimes/requirements.txt | while read -r package; do \
 	  $(RUNTIMES)/bin/python -P -m pip install --quiet --disable-pip-version-check "$$package" \
 	    || echo "no $$package: its tests are skipped"; done
+	PATH="$(CURDIR)/$(RUNTIMES)/bin:$$PATH" tests/runtimes/build_llama_cpp $(RUNTIMES)/llama.cpp \
+	  || echo "llama.cpp cannot be built: its tests are skipped"
 	touch $@
 
 # A minute of the soak: random files, commands, schedules, instances, plans, certificates and kills.
