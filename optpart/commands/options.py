@@ -79,6 +79,7 @@ _OPTIONS = {
     "directory": "--output",
     "shapes": "--shape",
     "gpus": "--gpu",
+    "runtime": "--for",
 }
 
 
