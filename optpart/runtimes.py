@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from optpart.api import costed, export, solve, workload
 from optpart.costs.detection import detect
 from optpart.errors import InputError
+from optpart.exporters.plan import plan_of
 from optpart.exporters.registry import target
 from optpart.files import read_text
 from optpart.formats import cluster_toml
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 #: A device whose name says which one of its kind it is.
 _NUMBERED = re.compile(r"([a-z]+):?(\d+)", re.IGNORECASE)
 
+_AGAIN = (
+    "Solved again: the runtime has adjacent blocks on every device, the first on the processor, "
+    "and keys and values with them."
+)
 _MORE = "give more time, or devices with more memory"
 
 
@@ -49,11 +54,15 @@ class Runtime:
     called : callable
         What it calls a device, of the kind (``"cpu"``, ``"cuda"``) and the number.
     command : callable
-        What runs a model, a command or Python, of the model, the text and the file of the export.
+        What runs a model, a command or Python, of the model, its workload, and the text and the
+        file of the export.
     suffix : str
         Of the file that the command reads; empty if there is none.
     offloads : bool
         Whether a GPU computes with weights that are held by the processor.
+    in_order : bool
+        Whether the first target takes whole blocks only that are adjacent on every device, with
+        processors first: another plan is solved again so.
     stages : bool
         Whether it splits a language model into stages of a pipeline: adjacent blocks on a GPU each,
         the ends with the first and the last block.
@@ -64,9 +73,10 @@ class Runtime:
     formats: tuple[str, ...]
     targets: tuple[str, ...]
     called: Callable[[str, str], str]
-    command: Callable[[str, str, str], str]
+    command: Callable[[str, Workload, str, str], str]
     suffix: str = ""
     offloads: bool = False
+    in_order: bool = False
     stages: bool = False
 
 
@@ -74,7 +84,17 @@ _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 _LANGUAGE = ("hugging-face", "safetensors", "llm")
 
 
-def _accelerate(model: str, _: str, file: str) -> str:
+def _llama_cpp(model: str, read: Workload, text: str, _: str) -> str:
+    cache = ["--parallel", str(read.sequences), "--ctx-size", str(read.sequences * read.context)]
+    return f"{to_shell(['llama-server', '--model', model, *cache])} {text.strip()}"
+
+
+def _vllm(model: str, read: Workload, text: str, _: str) -> str:
+    command = " ".join(text.split()).replace("# ", "").replace("MODEL", to_shell([model]))
+    return f"{command} --max-model-len {read.context} --max-num-seqs {read.sequences}"
+
+
+def _accelerate(model: str, _read: Workload, _text: str, file: str) -> str:
     folder = Path(model) if Path(model).is_dir() else Path(model).parent
     known = parse_json(read_text(folder / "config.json")).get("architectures")
     class_ = known[0] if known else "AutoModelForCausalLM"
@@ -92,7 +112,8 @@ _ROWS = (
         ("gguf", "llm"),
         ("llama.cpp", "llama.cpp-ot"),
         lambda kind, number: kind.upper() + number,
-        lambda model, text, _: f"{to_shell(['llama-server', '--model', model])} {text.strip()}",
+        _llama_cpp,
+        in_order=True,
     ),
     Runtime(
         "transformers",
@@ -110,7 +131,7 @@ _ROWS = (
         ("onnx",),
         ("onnx",),
         lambda kind, number: _PROVIDERS.get(kind, kind) + (number and f":{number}"),
-        lambda _model, _text, file: to_shell(["python", f"{file}/run.py"]),
+        lambda _model, _read, _text, file: to_shell(["python", f"{file}/run.py"]),
         "-parts",
     ),
     Runtime(
@@ -119,7 +140,7 @@ _ROWS = (
         ("tensorflow",),
         ("tensorflow",),
         lambda kind, number: "/CPU:0" if kind == "cpu" else f"/GPU:{number}",
-        lambda _model, _text, file: f"# load {file}",
+        lambda _model, _read, _text, file: f"# load {file}",
         "-placed.pb",
     ),
     Runtime(
@@ -128,9 +149,7 @@ _ROWS = (
         _LANGUAGE,
         ("vllm",),
         lambda _kind, number: number,
-        lambda model, text, _: (
-            " ".join(text.split()).replace("# ", "").replace("MODEL", to_shell([model]))
-        ),
+        _vllm,
         stages=True,
     ),
     Runtime(
@@ -139,7 +158,7 @@ _ROWS = (
         _LANGUAGE,
         ("megatron",),
         lambda kind, number: kind + number,
-        lambda _model, text, _: text.strip(),
+        lambda _model, _read, text, _file: text.strip(),
         stages=True,
     ),
 )
@@ -240,9 +259,34 @@ def place(
     result = solve(made.instance, seconds=seconds, contiguous=row.stages)
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
-    text = _exported(result, row, names or {}, str(model), output, reading.get("shapes"))
+
+    def exported(plan: Result, targets: tuple[str, ...]) -> _Told:
+        shapes = reading.get("shapes")
+        told = replace(row, targets=targets)
+        return _exported(plan, told, read, names or {}, str(model), output, shapes)
+
+    if row.in_order and not any(name.endswith(".attention") for name in read.graph.names):
+        try:
+            text = exported(result, row.targets[:1])
+        except InputError:
+            again = _in_order(result, seconds)
+            if again.schedule is not None:
+                tell([_AGAIN])
+                result = again
+            text = exported(result, row.targets)
+    else:
+        text = exported(result, row.targets)
     tell(text.remarks)
     return Placed(result, row.name, text.command, text.file, remarks)
+
+
+def _in_order(result: Result, seconds: float) -> Result:
+    """Solve again with adjacent blocks on every device, processors first, others as they began."""
+    cluster = result.instance.cluster
+    kinds = dict(zip(cluster.names, cluster.types, strict=True))
+    devices = [name for name, kind in kinds.items() if kind == "CPU"]
+    devices += [name for name in plan_of(result).devices if kinds[name] != "CPU"]
+    return solve(result.instance, seconds=seconds, device_order=devices)
 
 
 def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
@@ -292,6 +336,7 @@ class _Told(NamedTuple):
 def _exported(
     result: Result,
     row: Runtime,
+    read: Workload,
     names: Mapping[str, str],
     model: str,
     output: str | Path | None,
@@ -306,7 +351,7 @@ def _exported(
         takes = target(to).takes
         options: dict[str, Any] = {"output": file or None}
         if "names" in takes:
-            options["names"] = {each: names.get(each, _called(row, each)) for each in used}
+            options["names"] = {each: _called(row, each) for each in used} | dict(names)
         if "model" in takes:
             options["model"] = model
         if "shapes" in takes:
@@ -317,7 +362,7 @@ def _exported(
             if to == row.targets[-1]:
                 raise
         else:
-            return _Told(row.command(model, text, file), file, remarks)
+            return _Told(row.command(model, read, text, file), file, remarks)
     raise AssertionError(row)
 
 

@@ -39,7 +39,9 @@ def test_a_model_by_name_is_split_for_llama_cpp(desk):
     found = runtimes.place("llama-2-13b", desk, seconds=30, say=told.append)
     assert found.result.status == "OPTIMAL"
     assert found.runtime == "llama.cpp"
-    assert found.command.startswith("llama-server --model llama-2-13b --n-gpu-layers 41 ")
+    assert found.command.startswith(
+        "llama-server --model llama-2-13b --parallel 1 --ctx-size 4096 --n-gpu-layers 41 "
+    )
     assert "--device CUDA0,CUDA1" in found.command
     assert told == found.remarks
     assert any("assumed" in line for line in told)
@@ -50,7 +52,7 @@ def test_every_runtime_that_takes_a_format_can_be_asked_for(desk):
     assert found.result.status == "OPTIMAL"
     settings, _, serve = found.command.partition(" vllm serve ")
     assert re.fullmatch(r"CUDA_VISIBLE_DEVICES=1,0 VLLM_PP_LAYER_PARTITION=\d+,\d+", settings)
-    assert serve == "llama-2-13b --pipeline-parallel-size 2"
+    assert serve == ("llama-2-13b --pipeline-parallel-size 2 --max-model-len 4096 --max-num-seqs 1")
     with pytest.raises(InputError, match=r"onnxruntime takes no model of the format llm; use"):
         runtimes.place("llama-2-13b", desk, "onnxruntime")
     (desk.parent / "heft-10.json").write_text(native.dumps(op.load("heft-10")))
@@ -80,3 +82,19 @@ def test_what_a_runtime_reads_is_written(desk, tmp_path, monkeypatch):
     }
     assert f"LlamaForCausalLM.from_pretrained({str(model)!r}, device_map=" in found.command
     compile(found.command, "command", "exec")
+
+
+def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch):
+    def solve(instance, device_order=None, **options):
+        wrong = ["cuda0", "cuda1", "cpu"]  # as good as another order, and llama.cpp has no such one
+        return op.solve(instance, device_order=device_order or wrong, **options)
+
+    monkeypatch.setattr(runtimes, "solve", solve)
+    found = runtimes.place("llama-2-13b", desk, batch=4, seconds=30)
+    plan = found.result.placement
+    assert "--override-tensor" not in found.command
+    assert "--parallel 4 --ctx-size 16384" in found.command
+    assert any("Solved again" in line for line in found.remarks)
+    devices = [plan[f"block.{number}"] for number in range(40)]
+    assert "cpu" in devices
+    assert devices == sorted(devices, key=lambda device: (device != "cpu", devices.index(device)))

@@ -436,6 +436,8 @@ def chain(model: Transformer, step: Step) -> Workload:
         reserve=reserve,
         reserved_for=what,
         cached=tuple(vertex.cached for vertex in vertices),
+        sequences=chains[-1].batch if model.causal else 0,
+        context=chains[-1].context if model.causal else 0,
         work=Work(
             kinds=tuple(vertex.kind for vertex in vertices),
             precisions=tuple(vertex.precision for vertex in vertices),

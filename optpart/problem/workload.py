@@ -71,6 +71,9 @@ class Workload:
         What that is, to follow "for".
     cached : tuple of int
         Bytes of each vertex's memory that are keys and values, and no weights; empty if none are.
+    sequences, context : int
+        How many sequences there are keys and values of, and of how many positions each; 0 if of
+        none.
     """
 
     graph: Graph
@@ -82,6 +85,8 @@ class Workload:
     reserve: int = 0
     reserved_for: str = ""
     cached: tuple[int, ...] = ()
+    sequences: int = 0
+    context: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.graph)
