@@ -182,11 +182,20 @@ def megatron(plan: Plan) -> Text:
     if len(stages) % len(devices):
         problem = f"has no stage in the last of {len(stages) // len(devices) + 1} turns"
         raise InputError(f"device {devices[-1]!r}", f"{problem}; Megatron needs one", remedy)
-    if len({*chain.devices_of(NORM), *chain.devices_of(HEAD)}) > 1:
-        last = chain.devices_of(BLOCK, chain.blocks - 1)
-        if chain.devices_of(NORM) != last:
+    for place, name in ((EMBEDDING, "embedding"), (HEAD, "head")):
+        if len(split := chain.devices_of(place)) > 1:
+            problem = f"is split between {' and '.join(split)}; a layout of Megatron names it once"
+            raise InputError(name, problem, remedy)
+    remarks = [
+        NO_ORDER.format("Megatron"),
+        f"Pipeline ranks 0 and after must be {', '.join(devices)}, in this order.",
+    ]
+    norm, head = chain.devices_of(NORM), chain.devices_of(HEAD)
+    if norm and head and norm != head:
+        if norm != chain.devices_of(BLOCK, chain.blocks - 1):
             problem = "is on another device than the last block and the head"
             raise InputError("norm", problem, remedy)
+        remarks.append(f"Megatron computes the norm with the head, on {head[0]}.")
     texts = []
     for i, (_, links) in enumerate(stages):
         count = _blocks(links)
@@ -201,13 +210,7 @@ def megatron(plan: Plan) -> Text:
         texts.append("E" * start + repeated + "L" * end)
     options = ["--pipeline-model-parallel-size", str(len(devices))]
     options += ["--pipeline-model-parallel-layout", "|".join(texts)]
-    return Text(
-        to_shell(options) + "\n",
-        [
-            NO_ORDER.format("Megatron"),
-            f"Pipeline ranks 0 and after must be {', '.join(devices)}, in this order.",
-        ],
-    )
+    return Text(to_shell(options) + "\n", remarks)
 
 
 def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:

@@ -3,9 +3,12 @@
 import json
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from language_plans import by_hand, plan
 
 from optpart.errors import InputError
@@ -102,6 +105,48 @@ def test_the_name_that_is_proposed_is_one_of_the_type_of_the_device(device, type
 # Pipelines
 
 
+def vllm_layers(partition: str, *, ranks: int, layers: int) -> list[int]:
+    """The rank of every layer: a count per rank, which together are all layers."""
+    counts = [int(count) for count in partition.split(",")]
+    assert len(counts) == ranks
+    assert sum(counts) == layers
+    return [rank for rank, count in enumerate(counts) for _ in range(count)]
+
+
+def megatron_stages(layout: str) -> list[str]:
+    """Stages of single letters: a number after a star repeats the letter before it."""
+    stages = [""]
+    for letter, count in re.findall(r"([EtmL|])(?:\*(\d+))?", layout):
+        for _ in range(int(count or 1)):
+            if letter == "|":
+                stages.append("")
+            else:
+                stages[-1] += letter
+    assert re.fullmatch(r"([EtmL|](\*\d+)?)+", layout)
+    return stages
+
+
+def megatron_takes(stages: list[str], *, ranks: int, layers: int) -> bool:
+    """Whether a layout passes: as many stages in every turn of the ranks, the embedding first, the
+    loss last, both once, every decoder layer once; taking turns takes two ranks."""
+    parts = "".join(stages)
+    turns, left = divmod(len(stages), ranks)
+    return (
+        not left
+        and (turns == 1 or ranks > 1)
+        and (parts[0], parts[-1]) == ("E", "L")
+        and [parts.count(part) for part in "ELtm"] == [1, 1, layers, 0]
+    )
+
+
+@pytest.mark.parametrize(
+    "layout", ["Ett|t|L", "tE|tL", "Et|Et|L|", "Et|t", "Et|L|", "EtL|t", "Ett|tt|L|", "EtmtL|"]
+)
+def test_layouts_that_megatron_does_not_take(layout: str) -> None:
+    assert megatron_takes(megatron_stages("Et*2|tL"), ranks=2, layers=3)
+    assert not megatron_takes(megatron_stages(layout), ranks=2, layers=3)
+
+
 @pytest.mark.parametrize("parts", [1, 2, 3])
 def test_parts_of_a_block_on_one_device_are_the_block(parts: int) -> None:
     placed = plan(" ".join("/".join([device] * parts) for device in "aab"))
@@ -147,13 +192,6 @@ def test_what_vllm_cannot_express_is_refused(placed: Plan, message: str) -> None
     assert "use --to device-map" in str(fault.value)
 
 
-def layout_of(options: str) -> tuple[int, list[str]]:
-    """Ranks and stages: ``parse_str_to_list`` of Megatron, restated."""
-    given = shlex.split(options)
-    layout = re.sub(r"(.)\*(\d+)", lambda found: found[1] * int(found[2]), given[3])
-    return int(given[1]), layout.split("|")
-
-
 @pytest.mark.parametrize(
     ("placed", "text", "stages"),
     [
@@ -170,7 +208,8 @@ def test_megatron_gets_a_layout(placed: Plan, text: str, stages: list[str]) -> N
     assert found == (
         f"--pipeline-model-parallel-size {size} --pipeline-model-parallel-layout {layout}\n"
     )
-    assert layout_of(found) == (int(size), stages)
+    assert megatron_stages(shlex.split(layout)[0]) == stages
+    assert megatron_takes(stages, ranks=int(size), layers="".join(stages).count("t"))
 
 
 @pytest.mark.parametrize(
@@ -179,11 +218,44 @@ def test_megatron_gets_a_layout(placed: Plan, text: str, stages: list[str]) -> N
         (plan("a b c b"), "device 'b': has 'block.3' out of turn"),
         (plan("a b a"), "device 'b': has no stage in the last of 2 turns"),
         (plan("a/b b"), "block 0: is split between a and b"),
+        (modules("wte wpe h.0 ln_f lm_head", "a b b b b"), "embedding: is split .* names it once"),
+        (modules("wte h.0 head lm_head", "a a a b"), "head: is split between a and b"),
+        (plan("a b", norm="c", head="d"), "norm: is on another device than the last block"),
     ],
 )
 def test_what_megatron_cannot_express_is_refused(placed: Plan, message: str) -> None:
     with pytest.raises(InputError, match=message):
         llm.megatron(placed)
+
+
+def test_megatron_computes_the_norm_with_the_head() -> None:
+    found = llm.megatron(plan("a a", head="b"))
+    assert found.text.endswith(" 'Et*2|L'\n")
+    assert found.remarks[-1] == "Megatron computes the norm with the head, on b."
+    assert len(llm.megatron(plan("a b")).remarks) == 2
+
+
+@given(
+    blocks=st.lists(st.sampled_from(["a", "b", "c", "a/b"]), min_size=1, max_size=9),
+    ends=st.tuples(*[st.sampled_from(["", "a", "b", "c"])] * 3),
+)
+def test_a_runtime_takes_what_is_not_refused(blocks: list[str], ends: tuple[str, ...]) -> None:
+    placed = plan(" ".join(blocks), embedding=ends[0], norm=ends[1], head=ends[2])
+    device = placed.device
+    with suppress(InputError):
+        variable, comment = llm.vllm(placed).text.splitlines()
+        ranks = list(dict.fromkeys(device.values()))
+        assert comment.split()[-1] == str(len(ranks))
+        found = vllm_layers(variable.partition("=")[2], ranks=len(ranks), layers=len(blocks))
+        assert [ranks[rank] for rank in found] == blocks
+    with suppress(InputError):
+        _, size, _, layout = shlex.split(llm.megatron(placed).text)
+        ranks = list(dict.fromkeys(device.values()))
+        stages = megatron_stages(layout)
+        assert megatron_takes(stages, ranks=int(size), layers=len(blocks))
+        there = [(ranks[i % len(ranks)], part) for i, stage in enumerate(stages) for part in stage]
+        assert [rank for rank, part in there if part == "t"] == blocks
+        assert (there[0], there[-1]) == ((device["embedding"], "E"), (device["head"], "L"))
 
 
 def test_torch_gets_the_first_module_of_every_later_stage() -> None:
