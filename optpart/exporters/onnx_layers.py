@@ -17,6 +17,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.exporters.plan import Plan, named
 from optpart.files import Kind, write_bytes
 from optpart.formats.onnx import read_nodes
+from optpart.formats.onnx_bodies import stored_tensors
 
 KEY = "layer_ann"
 
@@ -78,7 +79,7 @@ def write(
     with FaultsOf(model):
         remedy = "give the model that the instance was made of, with the same --shape"
         plan.check_names([name for name in nodes.vertices if name is not None], "node", remedy)
-        stored = any(uses_external_data(each) for each in nodes.model.graph.initializer)
+        stored = any(uses_external_data(each) for each in stored_tensors(nodes.model.graph))
         if stored and Path(output).resolve().parent != Path(model).resolve().parent:
             problem = "keeps weights in files of their own"
             raise InputError("", problem, "write into its folder, so that they are found")

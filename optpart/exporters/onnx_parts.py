@@ -26,6 +26,7 @@ from optpart.files import ANY, write_bytes, write_text
 from optpart.folders import check_folder, new_folder
 from optpart.formats.json import pretty
 from optpart.formats.onnx import Nodes, read_nodes
+from optpart.formats.onnx_bodies import reads, stored_tensors
 from optpart.languages import to_shell
 
 if TYPE_CHECKING:
@@ -184,11 +185,7 @@ def _save(model: ModelProto, base: Path, path: Path) -> None:
     from onnx.checker import ValidationError
     from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
-    tensors = [*model.graph.initializer]
-    tensors += [
-        each.t for node in model.graph.node for each in node.attribute if each.HasField("t")
-    ]
-    if not any(uses_external_data(tensor) for tensor in tensors):
+    if not any(uses_external_data(tensor) for tensor in stored_tensors(model.graph)):
         write_bytes(path, model.SerializeToString(), ANY)
         return
     try:
@@ -230,7 +227,7 @@ class _Cut:
         self._order = sorted(vertices, key=lambda i: plan.start[self._name(i)])
         self._readers: dict[str, list[int]] = {}
         for i in self._order:
-            for value in filter(None, self._node[i].input):
+            for value in reads(self._node[i]):
                 self._readers.setdefault(value, []).append(i)
         position = {i: p for p, i in enumerate(self._order)}
         for i in self._order:
@@ -248,7 +245,7 @@ class _Cut:
 
     def _sources(self, i: int) -> list[int]:
         """Return the vertices whose outputs a vertex reads."""
-        makers = (self._maker.get(value, -1) for value in self._node[i].input if value)
+        makers = (self._maker.get(value, -1) for value in reads(self._node[i]))
         return [u for u in makers if u >= 0 and self._nodes.vertices[u] is not None]
 
     def is_fed(self, value: str) -> bool:
@@ -317,7 +314,7 @@ class _Cut:
 
         made = {value for i in part.nodes for value in self._node[i].output if value}
         outputs = self._outputs(part)
-        read = [value for i in part.nodes for value in self._node[i].input if value]
+        read = [value for i in part.nodes for value in reads(self._node[i])]
         if first:
             constant = [each.name for each in self._graph.output if not self.is_fed(each.name)]
             outputs += constant
@@ -380,7 +377,7 @@ class _Cut:
                 maker = self._maker[value]
                 folded.append(maker)
                 seen.update(self._node[maker].output)
-                waiting += [each for each in self._node[maker].input if each]
+                waiting += reads(self._node[maker])
         return fed, weights, sorted(folded)
 
 

@@ -10,6 +10,9 @@ constant, as runtimes fold it before the first inference, and no vertex:
 - Arithmetic on shapes (``Shape``, ``Gather``, ``Concat``, …) is constant once the sizes of the
   inputs are known.
 
+A node with bodies (``If``, ``Loop``, ``Scan``) is one vertex. Its work is that of the branch with
+more operations, or of its body times the rounds; it holds all constants that its bodies read.
+
 The inputs of the model are no vertices: their data lie ready on every device. An input with an
 initializer, which gives it a value, is a constant. The outputs of the model stay where they are
 computed. A vertex has an output for its first one, and for every further one that something reads.
@@ -31,6 +34,7 @@ import numpy as np
 
 from optpart.errors import FaultsOf, InputError
 from optpart.files import MOST_BYTES, read_bytes
+from optpart.formats.onnx_bodies import CONTROL, Control, bodies, every_node, reads
 from optpart.formats.onnx_operators import Operation, cost, known
 from optpart.formats.onnx_shapes import Inference
 from optpart.formats.parsing import listed
@@ -41,7 +45,15 @@ from optpart.problem.rational import shown
 from optpart.problem.workload import Work, Workload
 
 if TYPE_CHECKING:
-    from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import (
+        FunctionProto,
+        GraphProto,
+        ModelProto,
+        NodeProto,
+        TensorProto,
+        TypeProto,
+        ValueInfoProto,
+    )
 
 SUFFIXES = (".onnx",)
 
@@ -74,9 +86,9 @@ def read(path: str | Path, *, shapes: Mapping[str, int] | None = None) -> Worklo
     Raises
     ------
     InputError
-        If the file is no ONNX model or a faulty one, a size stays open or depends on the data, an
-        operation contains a subgraph (``If``, ``Loop``, ``Scan``) or works on anything but dense
-        tensors of numbers, or the library ``onnx`` is not installed.
+        If the file is no ONNX model or a faulty one, a size or the rounds of a loop stay open or
+        depend on the data, an operation works on anything but dense tensors of numbers, or the
+        library ``onnx`` is not installed.
     """
     _need_library(path)
     with FaultsOf(path):
@@ -176,7 +188,7 @@ def _check_calls(model: ModelProto) -> None:
     """Refuse functions that call themselves, or whose bodies are too many once inlined."""
     functions = {_callee(function, function.name): function for function in model.functions}
     calls = {
-        key: [_callee(node, node.op_type) for node in function.node]
+        key: [_callee(node, node.op_type) for node in every_node(function.node)]
         for key, function in functions.items()
     }
     depth: dict[tuple[str, str, str], int] = {}
@@ -197,7 +209,8 @@ def _check_calls(model: ModelProto) -> None:
         if depth[key] > _DEEPEST_CALLS:
             problem = f"calls functions {depth[key]} deep"
             raise InputError(f"function {key[1]!r}", problem, f"give at most {_DEEPEST_CALLS}")
-    check_size(sum(size.get(_callee(node, node.op_type), 1) for node in model.graph.node))
+    nodes = every_node(model.graph.node)
+    check_size(sum(size.get(_callee(node, node.op_type), 1) for node in nodes))
 
 
 def _callee(message: NodeProto | FunctionProto, name: str) -> tuple[str, str, str]:
@@ -216,12 +229,21 @@ class _Vertex:
         As errors name it.
     outputs : list of str
         Values that are tensors of the graph.
+    reads : list of str
+        Values that it reads, in its bodies too.
+    cost : tuple of int, optional
+        Operations, bytes read and bytes written, where they are those of bodies.
+    memory : int
+        Bytes of constants that are in its bodies alone.
     """
 
     node: NodeProto
     operation: Operation
     place: str
     outputs: list[str]
+    reads: list[str]
+    cost: tuple[int, int, int] | None = None
+    memory: int = 0
 
 
 class _Reader:
@@ -231,10 +253,13 @@ class _Reader:
         import onnx.defs
 
         self._graph = graph = model.graph
-        check_size(len(graph.node), place="graph")
+        check_size(sum(1 for _ in every_node(graph.node)), place="graph")
         if graph.sparse_initializer:
             raise InputError("graph", "has sparse initializers", "give a model of dense tensors")
         self._assumed: list[str] = []
+        self._guessed: dict[str, None] = {}
+        self._chosen: list[str] = []
+        self._shortened: list[str] = []
         opsets = {_domain(each.domain): each.version for each in model.opset_import} or {"": 1}
         _check_texts("opset_import", opsets)
         for domain, version in opsets.items():
@@ -268,7 +293,7 @@ class _Reader:
 
     def workload(self, name: str) -> Workload:
         """Read it."""
-        vertices = list(self._vertices())
+        vertices = list(self._vertices(self._graph, self._values))
         if not vertices:
             raise InputError(
                 "graph", "no operation depends on an input", "give a model that has some"
@@ -281,8 +306,8 @@ class _Reader:
         readers: dict[str, list[int]] = {}
         flops, read, written = [], [], []
         for v, vertex in enumerate(vertices):
-            memory = 0
-            for value in dict.fromkeys(filter(None, vertex.node.input)):
+            memory = vertex.memory
+            for value in vertex.reads:
                 if value in self._values.constant:
                     memory += self._values.tensor(value, vertex.place).bytes
                     readers.setdefault(value, []).append(v)
@@ -292,13 +317,13 @@ class _Reader:
             written.append(found[2])
             sizes = [self._values.tensor(value, vertex.place).bytes for value in vertex.outputs]
             builder.vertex(names[v], found[0], memory=memory, outputs=sizes)
-            for value in filter(None, vertex.node.input):
+            for value in vertex.reads:
                 if value in producer:
                     source, output = producer[value]
                     builder.edge(names[source], names[v], output)
             producer |= {value: (v, k) for k, value in enumerate(vertex.outputs)}
         self._assume_constants(readers)
-        self._assume_operators(vertices)
+        self._assume_operators()
         self._assume_devices()
         operations = [vertex.operation for vertex in vertices]
         return Workload(
@@ -317,7 +342,7 @@ class _Reader:
 
     def nodes(self, whole: ModelProto) -> Nodes:
         """Tell which nodes are vertices; ``whole`` is the model with its weights."""
-        vertices = list(self._vertices())
+        vertices = list(self._vertices(self._graph, self._values))
         names = self._names(vertices)
         computed_by = {
             vertex.outputs[0]: name for vertex, name in zip(vertices, names, strict=True)
@@ -333,28 +358,39 @@ class _Reader:
         assert outputs == [list(node.output) for node in whole.graph.node]
         return Nodes(whole, tuple(of_node), tuple(self._inputs), values.types, sizes)
 
-    def _vertices(self) -> Iterator[_Vertex]:
-        """Yield the nodes that are vertices, once it is known what they read and write."""
-        values, constant = self._values, self._values.constant
-        read = {name for node in self._graph.node for name in node.input}
-        read |= {output.name for output in self._graph.output}
-        read.discard("")
-        for number, node in enumerate(self._graph.node):
+    def _vertices(
+        self, graph: GraphProto, values: Inference, within: str = ""
+    ) -> Iterator[_Vertex]:
+        """Yield the nodes that are vertices, once it is known what they read and write.
+
+        Parameters
+        ----------
+        within : str
+            The node whose body the graph is, as errors name it.
+        """
+        constant = values.constant
+        read = {name for node in graph.node for name in reads(node)}
+        read |= {output.name for output in graph.output}
+        for number, node in enumerate(graph.node):
             kind = _kind(node)
-            place = f"node {node.name or number!r} ({kind})"
-            self._check(node, place)
+            place = f"{within}node {node.name or number!r} ({kind})"
+            self._check(node, place, values)
             node.domain = _domain(node.domain)
             stored = _stored(node, kind)
             if stored is not None:
                 values.add_constant(node.output[0], stored)
                 continue
-            values.infer(node, kind, place)
+            found, memory = None, 0
+            if kind in CONTROL:
+                found, memory = self._control(node, kind, place, values)
+            else:
+                values.infer(node, kind, place)
             if all(name in constant for name in node.output if name):
                 continue
             written = [name for name in node.output if name]
             kept = [name for i, name in enumerate(written) if i == 0 or name in read]
             for name in filter(None, (*node.input, *kept)):
-                self._check_sized(name, place)
+                self._check_sized(name, place, values)
             operation = Operation(
                 kind=kind,
                 inputs=tuple(values.tensor(name, place) if name else None for name in node.input),
@@ -364,33 +400,56 @@ class _Reader:
                 ),
                 attributes=_attributes(node, place),
             )
-            yield _Vertex(node, operation, place, kept)
+            if found is None and not known(kind):
+                self._guessed[kind] = None
+            yield _Vertex(node, operation, place, kept, reads(node), found, memory)
 
-    def _check(self, node: NodeProto, place: str) -> None:
+    def _control(
+        self, node: NodeProto, kind: str, place: str, values: Inference
+    ) -> tuple[tuple[int, int, int], int]:
+        """Learn the outputs of a node with bodies; return its cost and the bytes of its own."""
+        control = Control(node, kind, place, values)
+        costs, memory = [], 0
+        for graph, scope in control.scopes:
+            inner = list(self._vertices(graph, scope, f"{place}, "))
+            works = [_cost(vertex) for vertex in inner]
+            costs.append((*map(sum, zip(*works, strict=True)),) if works else (0, 0, 0))
+            memory += sum(vertex.memory for vertex in inner)
+            for name in dict.fromkeys(name for vertex in inner for name in vertex.reads):
+                if name in scope.constant and name not in values:
+                    memory += scope.tensor(name, place).bytes
+        for name, type_ in zip(node.output, control.outputs(), strict=True):
+            if name:
+                values.add_input(name, type_)
+        if len(costs) > 1:
+            self._chosen.append(node.name or node.output[0])
+        if control.may_end_early():
+            self._shortened.append(node.name or node.output[0])
+        flops, read, written = (control.rounds * each for each in max(costs))
+        return (flops, read, written), memory
+
+    def _check(self, node: NodeProto, place: str, values: Inference) -> None:
         """Check what holds of every node, whatever its operator."""
-        from onnx import AttributeProto
-
         texts = (node.name, node.op_type, node.domain, *node.input, *node.output)
         _check_texts(place, (*texts, *(attribute.name for attribute in node.attribute)))
-        for attribute in node.attribute:
-            if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
-                problem = "contains a subgraph, whose work depends on the data"
-                raise InputError(place, problem, "give a model without control flow")
+        if bodies(node) and _kind(node) not in CONTROL:
+            problem = "contains a subgraph, and how often it runs is unknown"
+            raise InputError(place, problem, f"give one of {', '.join(CONTROL)}")
         for name in filter(None, node.input):
-            if name not in self._values:
+            if name not in values:
                 problem = f"reads {name!r}, which is no input and computed by no node before it"
                 raise InputError(place, problem, "put the nodes in topological order")
         if not any(node.output):
             raise InputError(place, "has no output", _CHECK)
         seen = set()
         for name in filter(None, node.output):
-            if name in self._values or name in seen:
+            if name in values or name in seen:
                 raise InputError(place, f"computes {name!r}, which is there already", _CHECK)
             seen.add(name)
 
-    def _check_sized(self, name: str, place: str) -> None:
+    def _check_sized(self, name: str, place: str, values: Inference) -> None:
         """Say which sizes to give if the shape of a value depends on them."""
-        if self._values.is_sized(name):
+        if values.is_sized(name):
             return
         symbols = self._symbols.open_in(*self._inputs, name)
         if symbols:
@@ -444,7 +503,7 @@ class _Reader:
                 f"constants that several operations read are counted at each, {total} bytes in "
                 f"excess: {listed(tied)}"
             )
-        used = {name for node in self._graph.node for name in node.input}
+        used = {name for node in self._graph.node for name in reads(node)}
         unused = [each.name for each in self._graph.initializer if each.name not in used]
         if unused:
             self._assumed.append(
@@ -454,15 +513,18 @@ class _Reader:
             names = listed(values.contradicted)
             self._assumed.append(f"shapes that the file states differently are inferred: {names}")
 
-    def _assume_operators(self, vertices: list[_Vertex]) -> None:
-        guessed = dict.fromkeys(
-            each.operation.kind for each in vertices if not known(each.operation.kind)
-        )
-        if guessed:
-            self._assumed.append(
-                "operators whose work is unknown count one operation per output element: "
-                + listed(guessed)
-            )
+    def _assume_operators(self) -> None:
+        """Say what the work of some operators is taken to be."""
+        for names, said in (
+            (
+                self._guessed,
+                "operators whose work is unknown count one operation per output element",
+            ),
+            (self._chosen, "of branches, the one with more operations counts"),
+            (self._shortened, "loops that may end early run as often as they can"),
+        ):
+            if names:
+                self._assumed.append(f"{said}: {listed(names)}")
 
     def _assume_devices(self) -> None:
         """Say that placements which a file suggests do not bind."""
@@ -534,7 +596,7 @@ class _Symbols:
 def _cost(vertex: _Vertex) -> tuple[int, int, int]:
     """Return operations, bytes read and bytes written."""
     try:
-        found = cost(vertex.operation)
+        found = cost(vertex.operation) if vertex.cost is None else vertex.cost
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         problem = f"its shapes or attributes do not fit the operator ({error})"
         raise InputError(vertex.place, problem, _CHECK) from None

@@ -7,9 +7,11 @@ computes its shapes, and no value that is larger than a shape ever exists.
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
-from collections.abc import Mapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from optpart.errors import InputError
 from optpart.formats.onnx_operators import Tensor, has_size, known
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, TensorProto, TypeProto
+    from onnx import GraphProto, NodeProto, TensorProto, TypeProto
     from onnx.defs import OpSchema
 
 #: Shapes, and what they are computed from, have few elements; those of factors of a shape are not
@@ -74,7 +76,7 @@ class Inference:
 
     Attributes
     ----------
-    constant : dict from str to str
+    constant : mapping from str to str
         Values that do not depend on the inputs of the model, each with the constant that it is,
         or is a part of, in another order or type; itself if there is no such.
     contradicted : list of str
@@ -85,18 +87,31 @@ class Inference:
         import onnx.checker
         import onnx.helper
 
-        self.constant: dict[str, str] = {}
+        self.constant: MutableMapping[str, str] = {}
         self.contradicted: list[str] = []
         self._opsets = dict(opsets)
         self._imports = [onnx.helper.make_opsetid(*each) for each in opsets.items()]
         self._declared = declared
-        self._types: dict[str, TypeProto] = {}
-        self._tensors: dict[str, Tensor] = {}
-        self._values: dict[str, TensorProto] = {}
+        self._types: MutableMapping[str, TypeProto] = {}
+        self._tensors: MutableMapping[str, Tensor] = {}
+        self._values: MutableMapping[str, TensorProto] = {}
         self._schemas: dict[str, OpSchema | None] = {}
         self._context = onnx.checker.C.CheckerContext()
         self._context.ir_version = onnx.IR_VERSION
         self._context.opset_imports = self._opsets
+
+    def inside(self, graph: GraphProto) -> Inference:
+        """Return an inference for a body, which knows what is known here, and tells nothing back.
+
+        The names of a body are none of those outside, as the format wants it.
+        """
+        inner = copy.copy(self)
+        inner._declared = {each.name: each.type for each in (*graph.value_info, *graph.output)}
+        inner._types, inner._tensors, inner._values, inner.constant = (
+            ChainMap({}, known)
+            for known in (self._types, self._tensors, self._values, self.constant)
+        )
+        return inner
 
     @property
     def types(self) -> Mapping[str, TypeProto]:

@@ -316,11 +316,99 @@ def test_an_unknown_operator_counts_as_elementwise_if_its_shape_is_stated(load):
 # What is refused
 
 
-@pytest.mark.parametrize("op", ["If", "Loop", "Scan"])
-def test_subgraphs_are_refused_by_name(load, op):
-    body = helper.make_graph([], "body", [], [])
-    text = refusal(load, [node(op, "x", "y", "ctl", body=body)], [("x", [1])])
-    assert text.startswith(f"node 'ctl' ({op}): contains a subgraph")
+def graph(nodes, inputs=(), outputs=(), weights=()):
+    """A body; values are scalars of truth (``?``), whole numbers (``#``), or rows of four."""
+
+    def info(name):
+        kind = {"?": TensorProto.BOOL, "#": INT64}.get(name[-1], FLOAT)
+        return helper.make_tensor_value_info(name, kind, [] if name[-1] in "?#" else [4])
+
+    return helper.make_graph(nodes, "body", [*map(info, inputs)], [*map(info, outputs)], weights)
+
+
+CHEAP = graph([node("Relu", "h", "cheap")], outputs=["cheap"])
+DEAR = graph(
+    [node("MatMul", "h own", "product"), node("Add", "product shared", "dear")],
+    outputs=["dear"],
+    weights=[weight("own", 4, 4)],
+)
+CHOICE = [
+    node("Tanh", "x", "h"),
+    node("If", "c", "y", "choose", then_branch=CHEAP, else_branch=DEAR),
+]
+
+
+def test_of_two_branches_the_one_with_more_operations_counts(load):
+    bools = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    made = model(CHOICE, [("x", [4])], weights=[weight("shared", 4)])
+    made.graph.input.append(bools)
+    workload = load(made)
+    assert workload.graph.names == ("h", "choose")
+    assert edges(workload) == {("h", "choose", 0)}
+    assert workload.work.flops.tolist()[1] == 2 * 4 * 4 + 4
+    assert memory(workload) == {"h": 0, "choose": 4 * 16 + 4 * 4}
+    assert "of branches, the one with more operations counts: 'choose'" in workload.assumed
+    known = model(CHOICE, [("x", [4])], weights=[weight("shared", 4)])
+    known.graph.initializer.append(numpy_helper.from_array(np.array(True), "c"))
+    assert load(known).work.flops.tolist()[1] == 4
+
+
+def loop(rounds, body):
+    made = model([helper.make_node("Loop", ["n", "", "x"], ["y"], "ctl", body=body)], [("x", [4])])
+    if rounds is None:
+        made.graph.input.append(helper.make_tensor_value_info("n", INT64, []))
+    else:
+        made.graph.initializer.append(numpy_helper.from_array(np.array(rounds), "n"))
+    return made
+
+
+STEP = [node("Relu", "v", "w")]
+
+
+def test_a_loop_counts_all_its_rounds(load):
+    go_on = [node("Identity", "go?", "on?")]
+    workload = load(loop(7, graph(STEP + go_on, ["i#", "go?", "v"], ["on?", "w"])))
+    assert workload.work.flops.tolist() == [7 * 4]
+    assert sizes(workload) == {"ctl:0": 16}
+    assert not [each for each in workload.assumed if "loops" in each]
+    stop = [
+        node("ReduceMax", "w", "most", keepdims=0),
+        node("Cast", "most", "on?", to=TensorProto.BOOL),
+    ]
+    workload = load(loop(7, graph(STEP + stop, ["i#", "go?", "v"], ["on?", "w"])))
+    assert "loops that may end early run as often as they can: 'ctl'" in workload.assumed
+
+
+def test_a_scan_has_a_round_per_slice(load):
+    body = graph([node("Add", "s v", "t"), node("Relu", "t", "w")], ["s", "v"], ["t", "w"])
+    nodes = [node("Scan", "x rows", "y all", "ctl", body=body, num_scan_inputs=1)]
+    made = model(nodes, [("x", [4]), ("rows", [5, 4])], outputs=[("y", [4]), ("all", [5, 4])])
+    workload = load(made)
+    assert workload.work.flops.tolist() == [5 * 8]
+    assert sizes(workload) == {"ctl:0": 16, "ctl:1": 80}
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (loop(None, graph(STEP, ["i#", "go?", "v"], ["go?", "w"])),
+         "how often its body runs depends on the data; give a model whose loop has a constant"),
+        (loop(2, graph(STEP, ["i#", "v"], ["w"])), "its body has 2 inputs, not 3; "),
+        (loop(2, graph([], ["i#", "go?", "v"], ["go?", "i#"])), "changes from one round to the"),
+        (loop(2, graph(STEP, ["i#", "go?", "v"], ["go?", "u"])), "'u' is computed by no node; "),
+        (loop(2, graph([node("Relu", "u", "w", "r")], ["i#", "go?", "v"], ["go?", "w"])),
+         "node 'ctl' (Loop), node 'r' (Relu): reads 'u', which is no input"),
+        (loop(2, graph(STEP, ["i#", "go?", "v"], ["go?", "w", "w"])), "1 outputs, and its body 2"),
+        (model([node("If", "x", "y", "ctl", then_branch=graph([]))], [("x", [1])]),
+         "has no then_branch and else_branch"),
+        (model([node("Scan", "x", "y", "ctl", body=graph([]))], [("x", [1])]),
+         "its inputs and num_scan_inputs do not fit"),
+        (model([node("Own", "x", "y", "ctl", body=graph([]))], [("x", [1])]),
+         "contains a subgraph, and how often it runs is unknown; give one of If, Loop, Scan"),
+    ],
+)  # fmt: skip
+def test_bodies_that_do_not_fit_are_refused_by_name(load, made, message):
+    assert message in refusal(load, made)
 
 
 def twice(name, inner):
