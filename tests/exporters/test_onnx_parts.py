@@ -512,3 +512,35 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
         onnx_parts.run(tmp_path / "parts", {"y": np.ones(2, np.float32)})
     with pytest.raises(InputError, match="give a folder of 'optpart export --to onnx'"):
         onnx_parts.run(tmp_path, {})
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_node_with_bodies_is_cut_with_all_that_they_read(
+    beside: bool, positive: bool, tmp_path: Path
+) -> None:
+    def branch(op: str, reads: str, weights=()):
+        out = [helper.make_tensor_value_info("out", FLOAT, [2])]
+        return helper.make_graph([node(op, reads, "out")], "branch", [], out, weights)
+
+    inner = numpy_helper.from_array(np.array([5, 7], np.float32), "w")
+    nodes = [
+        node("Neg", "x", "h", "neg"),
+        node("ReduceSum", "x", "sum", "total", keepdims=0),
+        node("Less", "zero sum", "c", "less"),
+        node("If", "c", "y", "choose", then_branch=branch("Add", "h w", [inner]),
+             else_branch=branch("Mul", "h outer")),
+        node("Abs", "y", "z", "abs"),
+    ]  # fmt: skip
+    weights = [("zero", 0), ("outer", [3, 4])]
+    model = written(tmp_path, nodes, [("x", [2])], [("z", [2])], weights)
+    if beside:
+        onnx.save(
+            onnx.load(model), model, save_as_external_data=True, location="all.data",
+            size_threshold=0, convert_attribute=True,
+        )  # fmt: skip
+    plan = placed("neg@g total@h less@h choose@g abs@h")
+    found = cut(tmp_path, model, plan)
+    assert [device for device, *_ in found] == ["h", "g", "h"]
+    given = {"x": np.array([1, 2] if positive else [-1, -2], np.float32)}
+    assert agree(onnx_parts.run(tmp_path / "parts", given, plain()), whole(model, given))

@@ -313,7 +313,39 @@ def test_an_unknown_operator_counts_as_elementwise_if_its_shape_is_stated(load):
     assert any(each.endswith("per output element: 'my.own.Twist'") for each in workload.assumed)
 
 
-# What is refused
+def operator(op, inputs, outputs=1, **attributes):
+    names = " ".join(f"y{k}" for k in range(outputs))
+    return node(op, inputs, names, "n", **attributes)
+
+
+@pytest.mark.parametrize(
+    ("opset", "nodes", "inputs", "weights", "shapes"),
+    [
+        (18, [operator("ReduceMean", "x axes")], [("x", [2, 3, 4])], [whole("axes", 1)], [8]),
+        (18, [operator("Split", "x", 2, num_outputs=2, axis=1)], [("x", [2, 9])], [], [10, 8]),
+        (18, [operator("Resize", "x none none to", mode="linear", axes=[2])],
+         [("x", [1, 1, 4])], [whole("to", 8)], [8]),
+        (19, [operator("Pad", "x pads none axes")], [("x", [2, 3])],
+         [whole("pads", 1, 1), whole("axes", 1)], [10]),
+        (21, [operator("GroupNormalization", "x s b", num_groups=2)], [("x", [1, 4, 3])],
+         [weight("s", 4), weight("b", 4)], [12]),
+        (23, [operator("Attention", "q k v", q_num_heads=4, kv_num_heads=2)],
+         [("q", [1, 5, 32]), ("k", [1, 7, 16]), ("v", [1, 7, 16])], [], [160]),
+        (23, [operator("RMSNormalization", "x s")], [("x", [2, 8])], [weight("s", 8)], [16]),
+        (23, [operator("RotaryEmbedding", "x c s")], [("x", [1, 4, 5, 8])],
+         [weight("c", 1, 5, 4), weight("s", 1, 5, 4)], [160]),
+    ],
+)  # fmt: skip
+def test_operators_are_read_as_their_opset_has_them(load, opset, nodes, inputs, weights, shapes):
+    for each in nodes:
+        each.input[:] = ["" if name == "none" else name for name in each.input]
+    outputs = [(name, None) for name in nodes[0].output]
+    workload = load(nodes, inputs, weights, outputs, opset=opset)
+    assert [*sizes(workload).values()] == [4 * elements for elements in shapes]
+    assert not [each for each in workload.assumed if "unknown" in each]
+
+
+# Control flow
 
 
 def graph(nodes, inputs=(), outputs=(), weights=()):
@@ -409,6 +441,9 @@ def test_a_scan_has_a_round_per_slice(load):
 )  # fmt: skip
 def test_bodies_that_do_not_fit_are_refused_by_name(load, made, message):
     assert message in refusal(load, made)
+
+
+# Functions, and what is refused
 
 
 def twice(name, inner):
