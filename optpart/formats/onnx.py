@@ -435,7 +435,11 @@ class _Reader:
         if bodies(node) and _kind(node) not in CONTROL:
             problem = "contains a subgraph, and how often it runs is unknown"
             raise InputError(place, problem, f"give one of {', '.join(CONTROL)}")
-        for name in filter(None, node.input):
+        for body in bodies(node):
+            named = (*body.input, *body.output, *body.value_info)
+            _check_texts(place, (each.name for each in named))
+            _check_texts(place, (each.name for each in body.initializer))
+        for name in reads(node):
             if name not in values:
                 problem = f"reads {name!r}, which is no input and computed by no node before it"
                 raise InputError(place, problem, "put the nodes in topological order")

@@ -427,9 +427,11 @@ def test_a_scan_has_a_round_per_slice(load):
          "how often its body runs depends on the data; give a model whose loop has a constant"),
         (loop(2, graph(STEP, ["i#", "v"], ["w"])), "its body has 2 inputs, not 3; "),
         (loop(2, graph([], ["i#", "go?", "v"], ["go?", "i#"])), "changes from one round to the"),
-        (loop(2, graph(STEP, ["i#", "go?", "v"], ["go?", "u"])), "'u' is computed by no node; "),
+        (loop(2, graph(STEP, ["i#", "go?", "v"], ["go?", "u"])), "reads 'u', which is no"),
         (loop(2, graph([node("Relu", "u", "w", "r")], ["i#", "go?", "v"], ["go?", "w"])),
-         "node 'ctl' (Loop), node 'r' (Relu): reads 'u', which is no input"),
+         "node 'ctl' (Loop): reads 'u', which is no input"),
+        (loop(2, graph([node("Relu", "w", "u", "r"), *STEP], ["i#", "go?", "v"], ["go?", "u"])),
+         "node 'ctl' (Loop), node 'r' (Relu): reads 'w', which is no input"),
         (loop(2, graph(STEP, ["i#", "go?", "v"], ["go?", "w", "w"])), "1 outputs, and its body 2"),
         (model([node("If", "x", "y", "ctl", then_branch=graph([]))], [("x", [1])]),
          "has no then_branch and else_branch"),
@@ -441,6 +443,14 @@ def test_a_scan_has_a_round_per_slice(load):
 )  # fmt: skip
 def test_bodies_that_do_not_fit_are_refused_by_name(load, made, message):
     assert message in refusal(load, made)
+
+
+def test_names_in_bodies_are_texts(tmp_path):
+    made = loop(2, graph(STEP, ["i#", "GO?", "v"], ["GO?", "w"])).SerializeToString()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(made.replace(b"GO?", b"\xff\xfe?"))
+    with pytest.raises(InputError, match=r"node 'ctl' \(Loop\): the name .* is no UTF-8 text"):
+        read(path)
 
 
 # Functions, and what is refused
