@@ -12,8 +12,8 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "optpart"
 FILES = sorted(TESTS.rglob("test_*.py"))
 
-#: Folders that stand for no package: of tests about pages, benches, and theorems that are known.
-OF_THEIR_OWN = {"bench", "docs", "oracles"}
+#: Folders that stand for no package: of tests about pages, benches, runtimes, and theorems that are known.
+OF_THEIR_OWN = {"bench", "docs", "oracles", "runtimes"}
 
 
 def imported(file: Path) -> Iterator[str]:

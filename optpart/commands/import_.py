@@ -166,7 +166,11 @@ def import_(
     ] = None,
     batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None,
     granularity: Annotated[
-        str | None, _option(help="block (default) or attention+mlp.", panel=_LANGUAGE)
+        str | None,
+        _option(
+            help="block (default) or attention+mlp; of PyTorch operation (default) or module.",
+            panel=_LANGUAGE,
+        ),
     ] = None,
     weights: Annotated[
         str | None,

@@ -1,14 +1,13 @@
 """Plans for large language models, as their runtimes want them.
 
 The rules are those of accelerate (``dispatch_model``), llama.cpp (``load_tensors`` and
-``parse_tensor_buffer_overrides``), vLLM (``get_pp_indices``), Megatron Core
-(``PipelineParallelLayerLayout``) and PyTorch (``torch.distributed.pipelining``), as their sources
-were in 2026.
+``parse_tensor_buffer_overrides``), vLLM (``get_pp_indices``) and Megatron Core
+(``PipelineParallelLayerLayout``), as their sources were in 2026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from optpart.choices import choice
@@ -17,7 +16,7 @@ from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, c
 from optpart.exporters.plan import Plan, named
 from optpart.files import Kind, begins
 from optpart.formats import llm_names
-from optpart.languages import to_comment, to_python, to_shell
+from optpart.languages import to_shell
 
 
 class Text(NamedTuple):
@@ -87,16 +86,9 @@ VLLM = Kind(
     begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
 )
 MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
-SPLIT = Kind(
-    "a split_spec of PyTorch",
-    begins(
-        rb"from torch\.distributed\.pipelining import SplitPoint\n(?:\n|#.*\n)*"
-        rb"split_spec = \{\n(?:    .*: SplitPoint\.BEGINNING,\n)*\}\n\Z"
-    ),
-)
 
 _WHOLE = "import the model with whole blocks as vertices"
-_NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
+NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
 
 
 def modules_of(chain: Chain, plan: Plan, architecture: str | None) -> list[tuple[str, Link]]:
@@ -175,7 +167,7 @@ def llama_cpp(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     if runs:
         options += ["--split-mode", "layer", "--device", ",".join(runs)]
         options += ["--tensor-split", ",".join(map(str, runs.values()))]
-    remarks = [_NO_ORDER.format("llama.cpp")]
+    remarks = [NO_ORDER.format("llama.cpp")]
     remarks += [
         f"llama.cpp keeps the token embedding on the CPU; the plan has it on {device}. "
         f"Add {to_shell(['--override-tensor', f'^token_embd={known[device]}'])} to move it."
@@ -228,7 +220,7 @@ def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -
     return Text(
         to_shell(options) + "\n",
         [
-            _NO_ORDER.format("llama.cpp"),
+            NO_ORDER.format("llama.cpp"),
             "--override-tensor places weights; keys and values stay where --tensor-split or free "
             "memory puts their layer.",
         ],
@@ -265,7 +257,7 @@ def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     counts = [sum(each.place == BLOCK for each in links) for _, links in stages]
     lines = [f"VLLM_PP_LAYER_PARTITION={','.join(map(str, counts))}"]
     lines += [f"# vllm serve MODEL --pipeline-parallel-size {len(stages)}"]
-    remarks = [_NO_ORDER.format("vLLM")]
+    remarks = [NO_ORDER.format("vLLM")]
     order = [device for device, _ in stages]
     if names:
         known = named(plan, names, valid=r"\d+", example="0")
@@ -310,53 +302,7 @@ def megatron(plan: Plan) -> Text:
     return Text(
         to_shell(options) + "\n",
         [
-            _NO_ORDER.format("Megatron"),
+            NO_ORDER.format("Megatron"),
             f"Pipeline ranks 0 and after must be {', '.join(devices)}, in this order.",
         ],
     )
-
-
-def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:
-    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
-
-    Parameters
-    ----------
-    architecture : str, optional
-        One of :data:`ARCHITECTURES`, for vertices that are not called as modules are.
-    """
-    chain = chain_of(plan)
-    remedy = "use --to device-map, or solve again with fewer devices"
-    stages = chain.contiguous("torch.distributed.pipelining", remedy)
-    of_vertex: dict[str, str] = {}
-    for module, link in modules_of(chain, plan, architecture):
-        of_vertex.setdefault(link.vertex, module)
-    order = [device for device, _ in stages]
-    text = split_spec(order, [of_vertex[links[0].vertex] for _, links in stages[1:]])
-    remarks = [
-        _NO_ORDER.format("PyTorch"),
-        f"Ranks 0 and after must be {', '.join(order)}, in this order.",
-    ]
-    return Text(text, remarks)
-
-
-def split_spec(devices: Sequence[str], first: Sequence[str]) -> str:
-    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
-
-    Parameters
-    ----------
-    devices : sequence of str
-        One per stage.
-    first : sequence of str
-        The first module of every stage but the first.
-    """
-    single = len(devices) == 1
-    which = "a single stage" if single else f"stages 0 to {len(devices) - 1}"
-    lines = [
-        "from torch.distributed.pipelining import SplitPoint",
-        "",
-        to_comment("#", f"{which}: {', '.join(devices)}"),
-        "split_spec = {",
-        *(f"    {to_python(module)}: SplitPoint.BEGINNING," for module in first),
-        "}",
-    ]
-    return "\n".join(lines) + "\n"

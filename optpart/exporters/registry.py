@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Literal
 
 from optpart.errors import InputError
-from optpart.exporters import device_map, linear_program, llm, onnx_layers, onnx_parts, tensorflow
+from optpart.exporters import (
+    device_map,
+    linear_program,
+    llm,
+    onnx_layers,
+    onnx_parts,
+    tensorflow,
+    torch,
+)
 from optpart.exporters.llm import Text
 from optpart.exporters.plan import Plan
 from optpart.exporters.trace import KIND as TRACE
@@ -208,10 +216,12 @@ _ROWS = (
     Target(
         "torch",
         "split_spec of torch.distributed.pipelining, as Python",
-        f"{_LLM}; adjacent on every device",
-        frozenset({"architecture"}),
-        lambda plan, o, _: llm.torch_split(plan, architecture=o.architecture),
-        llm.SPLIT,
+        f"{_LLM}; or the .pt2 of the model; adjacent on every device",
+        frozenset({"architecture", "model", "shapes"}),
+        lambda plan, o, _: torch.torch_split(
+            plan, architecture=o.architecture, model=o.model, shapes=o.shapes
+        ),
+        torch.SPLIT,
     ),
     Target(
         "trace",

@@ -41,15 +41,16 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from optpart.errors import FaultsOf, InputError
+from optpart.choices import choice
+from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.parsing import listed, member
 from optpart.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
@@ -89,6 +90,11 @@ _MOST_AXES = 64
 _MOST_EXPRESSION = 1_000
 _MOST_SIZE = 2**63
 
+#: What is placed.
+GRANULARITIES = ("operation", "module")
+
+_Taken = TypeVar("_Taken")
+
 _WHOLE = "give a file as torch.export.save writes it"
 
 
@@ -98,7 +104,11 @@ def sniff(content: bytes) -> bool:
 
 
 def read(
-    path: str | Path, *, shapes: Mapping[str, int] | None = None, model: str | None = None
+    path: str | Path,
+    *,
+    shapes: Mapping[str, int] | None = None,
+    model: str | None = None,
+    granularity: str = "operation",
 ) -> Workload:
     """Read a model.
 
@@ -109,19 +119,48 @@ def read(
         axis, ``{"x.0": 8}``; and of a model with a single one, by any other name.
     model : str, optional
         Which one, of an archive that holds several.
+    granularity : {"operation", "module"}
+        What is placed: single operations, or modules, with what follows them until the next one.
+        A pipeline of PyTorch can be split before every module that is called once, so that
+        operations between two such points are colocated; and it runs operations in the order of
+        the program, which becomes that of the graph.
 
     Raises
     ------
     InputError
-        If the file is no archive of PyTorch or a faulty one, its schema has another major version,
-        a size stays open or does not fit, or the model contains a subgraph (``cond``,
-        ``while_loop``).
+        If the granularity is unknown, the file is no archive of PyTorch or a faulty one, its schema
+        has another major version, a size stays open or does not fit, or the model contains a
+        subgraph (``cond``, ``while_loop``).
     """
+    if granularity not in GRANULARITIES:
+        raise ArgumentError(
+            "granularity", f"unknown {granularity!r}", choice(granularity, GRANULARITIES)
+        )
+    return _read(path, shapes, model, lambda reader: reader.workload(Path(path).stem, granularity))
+
+
+def beginnings(
+    path: str | Path, *, shapes: Mapping[str, int] | None = None, model: str | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the modules that begin at each vertex, in the order of the program.
+
+    A module that is called more than once begins nowhere; outer modules come before inner ones.
+    The parameters are those of :func:`read`.
+    """
+    return _read(path, shapes, model, lambda reader: reader.beginnings())
+
+
+def _read(
+    path: str | Path,
+    shapes: Mapping[str, int] | None,
+    model: str | None,
+    take: Callable[[_Reader], _Taken],
+) -> _Taken:
     with FaultsOf(path):
         name, content = _document(path, model)
         with FaultsOf(f"{path}, {name}"):
             try:
-                return _Reader(parse_json(content), shapes or {}).workload(Path(path).stem)
+                return take(_Reader(parse_json(content), shapes or {}))
             except RecursionError:
                 raise InputError("", "is nested too deeply", _WHOLE) from None
 
@@ -199,12 +238,15 @@ class _Vertex:
         As errors name it.
     reads, outputs : list of str
         Tensors that it reads and that it hands on.
+    calls : list of (str, str)
+        The calls of modules that it is in, outer ones first: the module, and which call.
     """
 
     operation: Operation
     place: str
     reads: list[str]
     outputs: list[str]
+    calls: list[tuple[str, str]]
 
 
 class _Reader:
@@ -250,7 +292,13 @@ class _Reader:
                 sizes[f"{name}.{axis}"] = size
         return sizes
 
-    def workload(self, name: str) -> Workload:
+    def beginnings(self) -> dict[str, tuple[str, ...]]:
+        """Return the modules that begin at each vertex; see :func:`beginnings`."""
+        vertices = list(self._vertices())
+        found = _beginnings(vertices)
+        return {v.outputs[0]: at for v, at in zip(vertices, found, strict=True)}
+
+    def workload(self, name: str, granularity: str) -> Workload:
         """Read it."""
         vertices = list(self._vertices())
         if not vertices:
@@ -281,6 +329,8 @@ class _Reader:
                 if each in producer:
                     builder.edge(producer[each][0], kept[0], producer[each][1])
             producer |= {each: (kept[0], k) for k, each in enumerate(kept)}
+        if granularity == "module":
+            _group(vertices, builder)
         self._assume(vertices, readers)
         operations = [vertex.operation for vertex in vertices]
         flops, read, written = (np.array(column, dtype=np.int64) for column in columns)
@@ -336,7 +386,8 @@ class _Reader:
             if all(each in self._constants for each in reads):
                 self._constants |= dict.fromkeys(outputs)
             elif outputs:
-                yield _Vertex(Operation(kind, tensors, values, ()), place, reads, outputs)
+                operation = Operation(kind, tensors, values, ())
+                yield _Vertex(operation, place, reads, outputs, _calls(node))
             elif not node["outputs"]:  # one that hands on sizes only is no work
                 self._assumed.append(f"An operation that hands on no tensor is left out: {kind}.")
             if in_place(kind) and first is not None and outputs:
@@ -651,6 +702,51 @@ def _tensor_names(value: Any, place: str) -> list[str]:
         elif key == "as_string_to_argument" and isinstance(content, dict):
             names += _tensor_names(list(content.values()), place)
     return names
+
+
+def _calls(node: Any) -> list[tuple[str, str]]:
+    """Return the calls of modules that a node is in, outer ones first."""
+    metadata = node.get("metadata")
+    stack = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
+    entries = [each.split(",") for each in (stack if isinstance(stack, str) else "").split(";")]
+    # The key tells the calls of a module apart; the module itself has no name.
+    return [(each[1], each[0]) for each in entries if len(each) > 1 and each[1]]
+
+
+def _beginnings(vertices: Sequence[_Vertex]) -> list[tuple[str, ...]]:
+    """Return the modules, called once, that begin at each vertex."""
+    calls: dict[str, set[str]] = {}
+    for vertex in vertices:
+        for module, call in vertex.calls:
+            calls.setdefault(module, set()).add(call)
+    found = []
+    before: set[tuple[str, str]] = set()
+    for vertex in vertices:
+        found.append(
+            tuple(
+                module
+                for module, call in vertex.calls
+                if (module, call) not in before and len(calls[module]) == 1
+            )
+        )
+        before = set(vertex.calls)
+    return found
+
+
+def _group(vertices: Sequence[_Vertex], builder: GraphBuilder) -> None:
+    """Colocate what no module separates, and keep the order of the program."""
+    names = [vertex.outputs[0] for vertex in vertices]
+    groups: list[list[str]] = [[]]
+    for name, begins in zip(names, _beginnings(vertices), strict=True):
+        if begins and groups[-1]:
+            groups.append([])
+        groups[-1].append(name)
+    for group in groups:
+        if len(group) > 1:
+            builder.colocate(*group)
+    for before, after in itertools.pairwise(vertices):
+        if not set(before.outputs) & set(after.reads):
+            builder.edge(before.outputs[0], after.outputs[0], None)
 
 
 def _kind(target: str) -> str:

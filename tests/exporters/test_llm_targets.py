@@ -318,22 +318,3 @@ def test_megatron_gets_a_layout(placed: Plan, text: str, stages: list[str]) -> N
 def test_what_megatron_cannot_express_is_refused(placed: Plan, message: str) -> None:
     with pytest.raises(InputError, match=message):
         llm.megatron(placed)
-
-
-def test_torch_gets_the_first_module_of_every_later_stage() -> None:
-    text, remarks = llm.torch_split(plan("a a b", head="c"))
-    assert text == (
-        "from torch.distributed.pipelining import SplitPoint\n"
-        "\n"
-        "# stages 0 to 2: a, b, c\n"
-        "split_spec = {\n"
-        "    'model.layers.2': SplitPoint.BEGINNING,\n"
-        "    'lm_head': SplitPoint.BEGINNING,\n"
-        "}\n"
-    )
-    assert "Ranks 0 and after must be a, b, c" in remarks[1]
-    compile(text, "snippet", "exec")
-    assert "'gpt_neox.layers.1'" in llm.torch_split(plan("a b"), architecture="gpt-neox").text
-    assert "'model.layers.1'" in llm.torch_split(modules(LLAMA, "a a b b b")).text
-    with pytest.raises(InputError, match=r"device 'a': has 'block.2' after other"):
-        llm.torch_split(plan("a b a"))
