@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # compile all that it imports, which takes longer than most of them run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test soak docs lint types layers wheel pure-wheel sdist check-certificates clean
+.PHONY: demo test test-runtimes soak docs lint types layers wheel pure-wheel sdist check-certificates clean
 
 demo: $(VENV)/run
 	$(BIN)/optpart warm-up
@@ -20,6 +20,23 @@ demo: $(VENV)/run
 test: $(VENV)/develop
 	$(BIN)/optpart warm-up
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Plans that the runtimes themselves load and run, in an environment of their own.
+RUNTIMES := .venv-runtimes
+
+test-runtimes: $(RUNTIMES)/ready
+	$(RUNTIMES)/bin/optpart warm-up
+	$(RUNTIMES)/bin/pytest tests/runtimes
+
+$(RUNTIMES)/ready: pyproject.toml tests/runtimes/requirements.txt
+	$(PYTHON) -I -m venv $(RUNTIMES)
+	$(RUNTIMES)/bin/python -P -m pip install --quiet --disable-pip-version-check -e . pytest hypothesis safetensors
+	grep -v '^#' tests/runtimes/requirements.txt | while read -r package; do \
+	  $(RUNTIMES)/bin/python -P -m pip install --quiet --disable-pip-version-check "$$package" \
+	    || echo "no $$package: its tests are skipped"; done
+	PATH="$(CURDIR)/$(RUNTIMES)/bin:$$PATH" tests/runtimes/build_llama_cpp $(RUNTIMES)/llama.cpp \
+	  || echo "llama.cpp cannot be built: its tests are skipped"
+	touch $@
 
 # A minute of the soak: random files, commands, schedules, instances, plans, certificates and kills.
 soak: $(VENV)/develop
@@ -72,4 +89,4 @@ $(VENV)/docs: $(VENV)/run
 	touch $@
 
 clean:
-	rm -rf $(VENV) dist build docs/_build demo.json demo.png
+	rm -rf $(VENV) $(RUNTIMES) dist build docs/_build demo.json demo.png

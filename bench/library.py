@@ -105,7 +105,7 @@ ONNX = {
 
 #: Language models, each with one step.
 STEPS = (
-    ("gpt2-xl", Step("decode")),
+    ("gpt2-xl", Step("decode", tied="copy")),
     ("llama-3-8b", Step("decode")),
     ("llama-3-8b", Step("prefill")),
     ("llama-3-70b", Step("decode", granularity="attention+mlp")),

@@ -1,4 +1,4 @@
-"""Check a built site: links lead somewhere, and no page loads anything from elsewhere.
+"""Check a built site: links lead somewhere, no page loads anything, options can be copied.
 
 Call it with the folder of the site; it prints what is wrong and exits with 1 if anything is.
 """
@@ -15,17 +15,24 @@ from urllib.parse import unquote, urlsplit
 LOADED = {"src", "srcset", "poster", "data"}
 #: Addresses that a style sheet or a script would load.
 FOREIGN = re.compile(r"""(?:url\(\s*['"]?|@import\s+['"]|import\(\s*['"])(?:https?:)?//[^\s'")]+""")
+#: An option whose two hyphens became a dash, so that it cannot be copied.
+DASHED = re.compile(r"(?<!\w)[–—][a-z][\w-]*")
 
 
 class Page(HTMLParser):
-    """What one page links to, what it loads, and the anchors it has."""
+    """What one page links to, what it loads, the anchors it has, and options with dashes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.anchors: set[str] = set()
+        self.dashed: list[str] = []
         self.feed(text)
+
+    def handle_data(self, data: str) -> None:
+        """Note what looks like an option, but is none for a terminal."""
+        self.dashed += DASHED.findall(data)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note the links, loads and anchors of a tag."""
@@ -51,6 +58,7 @@ def faults(site: Path) -> list[str]:
             for target in page.loaded
             if target.startswith("//") or urlsplit(target).scheme in {"http", "https"}
         ]
+        found += [f"{where}: a dash in place of two hyphens: {each}" for each in page.dashed]
         for target in [*page.links, *page.loaded]:
             parts = urlsplit(target)
             if parts.scheme or parts.netloc or target.startswith("#!"):

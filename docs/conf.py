@@ -32,6 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 source_suffix = {".md": "myst-nb"}
+smartquotes = False  # it makes a dash of --, so that options could not be copied
 
 myst_enable_extensions = ["colon_fence", "attrs_inline", "deflist"]
 # The anchors that GitHub gives to headings: all pages can be read there, too.
@@ -70,6 +71,7 @@ ELSEWHERE = {
 }
 _PAGES = {path: HERE / f"{name}.md" for name, path in ELSEWHERE.items()}
 _PAGES[HERE / "use"] = HERE / "use" / "index.md"
+_HEADING = re.compile(r"^# .+$", re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -95,6 +97,9 @@ def show(app: Sphinx, name: str, source: list[str]) -> None:
         return f"{image}[{text}]({os.path.relpath(file, page.parent)}{hash_}{anchor})"
 
     source[0] = _LINK.sub(lead, source[0])
+    if "\nkernelspec:" in source[0]:  # a page that runs; GitHub, where none does, shows no link
+        notebook = f"{{nb-download}}`Download this page as a notebook <{page.stem}.ipynb>`"
+        source[0] = _HEADING.sub(rf"\g<0>\n\n{notebook}", source[0], count=1)
 
 
 def setup(app: Sphinx) -> None:

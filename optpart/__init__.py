@@ -2,8 +2,10 @@
 
 import sys
 from importlib import import_module
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
+from optpart.arguments import checked
 from optpart.showing import shown_by
 from optpart.version import __version__
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from optpart.methods.registry import supporting as supporting
     from optpart.ordering.efficiency import attainable as attainable
     from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
+    from optpart.placing import place as place
     from optpart.problem.cluster import Cluster as Cluster
     from optpart.problem.cluster import Device as Device
     from optpart.problem.durations import Durations as Durations
@@ -123,6 +126,7 @@ _HOME = {
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
+    "place": "placing",
     "plan": "api",
     "plot_comparisons": "report.plots",
     "read_instance": "formats.detect",
@@ -150,7 +154,8 @@ __all__ = [*_HOME, "__version__"]
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"optpart.{_HOME[name]}"), name)
+        found = getattr(import_module(f"optpart.{_HOME[name]}"), name)
+        return checked(found) if isfunction(found) else found
     # Name and module let Python suggest a close name.
     message = f"module 'optpart' has no attribute {name!r}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])

@@ -12,10 +12,10 @@ def main() -> None:
     # process, and are more than the workers that were asked for.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from optpart.interrupts import let_imports_finish
+        from optpart.interrupts import guard_interrupts
         from optpart.surroundings import ignore_settings_here
 
-        let_imports_finish()
+        guard_interrupts()
         ignore_settings_here()
         from optpart.cli import main as run
         from optpart.clock import start

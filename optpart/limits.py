@@ -40,6 +40,8 @@ MOST_PLACES = 100_000_000
 
 def check_seed(seed: int, runs: int = 1, place: str = "seed") -> int:
     """Return the seed if it, and the seeds of all further runs, are in range."""
+    if runs < 1:
+        raise InputError("seeds", f"{runs} is below 1", "give a number ≥ 1")
     if not 0 <= seed <= LARGEST_SEED - (runs - 1):
         through = f" to {seed + runs - 1}" if runs > 1 else ""
         raise InputError(

@@ -12,7 +12,8 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent / "optpart"
 FILES = sorted(TESTS.rglob("test_*.py"))
 
-#: Folders that stand for no package: of tests about pages, benches, runtimes, and theorems that are known.
+#: Folders that stand for no package: of tests about pages, benches, theorems that are known, and
+#: runtimes that run our plans.
 OF_THEIR_OWN = {"bench", "docs", "oracles", "runtimes"}
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from optpart.__main__ import main
+from optpart.interrupts import guard_interrupts
 
 
 class Interrupted:
@@ -27,9 +28,8 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONSAFEPATH", "")
     numbers = (signal.SIGINT, signal.SIGALRM)
     before = [signal.getsignal(number) for number in numbers]
-    gc.disable()  # Python drops an interrupt that meets a callback of its garbage collector
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     yield
-    gc.enable()
     for number, handler in zip(numbers, before, strict=True):
         signal.signal(number, handler)
 
@@ -65,3 +65,20 @@ def test_an_interrupt_while_the_program_loads_is_one_line(
     with pytest.raises(SystemExit) as end:
         main()
     assert (end.value.code, capsys.readouterr().err) == (130, "optpart: interrupted\n")
+
+
+class Finalised:
+    """An object whose end is interrupted; Python drops exceptions there."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_that_python_would_drop_comes_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guard_interrupts()
+    Finalised()
+    with pytest.raises(KeyboardInterrupt):
+        time.sleep(10)
+    assert capsys.readouterr().err == ""

@@ -71,18 +71,17 @@ def _device_map(plan: Plan, text: str) -> None:
 
 def _llama_cpp(plan: Plan, text: str) -> None:
     assert _words(text) == [
-        "--n-gpu-layers", "3", "--split-mode", "layer", "--device", "CUDA0,RPC0[h.x:5]",
-        "--tensor-split", "1,2",
+        "--n-gpu-layers", "3", "--rpc", "h.x:5", "--device", "CUDA0,RPC0",
+        "--split-mode", "layer", "--tensor-split", "1,2",
     ]  # fmt: skip
 
 
 def _overrides(plan: Plan, text: str) -> None:
     *_, option, value = _words(text)
-    assert option == "--override-tensor"
-    rules = [each.split("=") for each in value.split(",")]
-    for number, device in enumerate(("CUDA0", "RPC0[h.x:5]")):
-        tensor = f"blk.{number}.attn_q.weight"
-        assert next(to for pattern, to in rules if re.search(pattern, tensor)) == device
+    assert (option, value) == (
+        "--override-tensor",
+        "^(token_embd|position_embd|token_types)=CUDA0",
+    )
 
 
 def _vllm(plan: Plan, text: str) -> None:
@@ -158,18 +157,15 @@ def test_plans(target: str, devices: list[str], prefix: str) -> None:
 
 @given(name=names)
 def test_a_name_of_llama_cpp_cannot_leave_its_quotes(name: str) -> None:
-    """In the text, and in the option that a remark proposes."""
     called = {"a": f"RPC0[{name}]", "b": "CUDA0"}
     try:
         found = export(
-            _chain("", ["a", "b"]), registry.TARGETS["llama.cpp"], Options(names=called), None
+            _chain("", ["a", "b"]), registry.TARGETS["llama.cpp-ot"], Options(names=called), None
         )
     except InputError:
         return
-    assert re.fullmatch(r"[\w.:\[\]-]+", name, re.ASCII)
-    (proposal,) = (each for each in found.remarks if "--override-tensor" in each)
-    words = shlex.split(proposal.partition("Add ")[2])
-    assert words[1] == f"^token_embd={called['a']}"
+    assert re.fullmatch(r"[\w.-]+:\d+", name, re.ASCII)
+    assert _words(found.text)[-1].endswith(f"={called['a']}")
 
 
 # --- exports of instances and schedules ----------------------------------------------------------

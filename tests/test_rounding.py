@@ -22,6 +22,7 @@ HELD = {
     "certificates/sat.py": ("g", "a time limit"),
     "commands/devices.py": (".3f .4g g", "figures of datasheets"),
     "commands/reduce.py": (".2f", "seconds"),
+    "costs/detection.py": (".2g .3g .4g g", "measured figures, of which fewer digits are stable"),
     "generate/family.py": ("g", "names of instances"),
     "generate/gnp.py": ("g", "names of instances"),
     "generate/small.py": ("g", "names of instances"),

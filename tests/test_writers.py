@@ -45,6 +45,7 @@ _CHILD = "starts optpart's own programs, which are in this list, too"
 #: All places by reason, as ``file function change``.
 HELD = {
     _KIND: """
+        commands/devices.py _detect write_text
         commands/gap.py _gap_by_axis.write write_text
         commands/gap.py gap.write write_text
         commands/reduce.py _write write_text
@@ -153,6 +154,10 @@ HELD = {
         children/worker.py Worker.__init__ spawn
         kernels/all.py _made subprocess.Popen
         kernels/all.py expect subprocess.Popen
+    """,
+    "programs that only measure or list devices, and write nothing": """
+        costs/detection.py _listed subprocess.run
+        costs/detection.py _measured subprocess.run
     """,
     "machine code, in folders of its own, under names that end with a digest": """
         kernels/store.py _opened mkdir

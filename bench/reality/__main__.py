@@ -4,8 +4,9 @@
 
 First, ONNX Runtime runs the nine models of the onnx wheel here with one thread and with two, as two
 devices ``cpu-1`` and ``cpu-2``. The time of a model is predicted from the measured times of its own
-operations, and from fits to the other eight models. Then plans over both devices are cut, executed
-part by part, and compared with the sum of their operations.
+operations, and from fits to the other eight models. Then plans over both devices, with and without
+limits of memory that force a split, are cut, executed part by part, and compared with what they
+promise.
 
 Then the iteration times that Sailor and AMP measured on clusters are predicted from their layer
 times, and the best plans for the same clusters are searched; this measures nothing here.
@@ -39,6 +40,7 @@ from bench.reality.summary import Compared, correlation, groups, in_order, share
 from bench.store import RESULTS, Row, Store, Values
 from optpart.api import solve
 from optpart.costs.from_file import from_file
+from optpart.costs.offload import in_a_row
 from optpart.devices.named import NamedCluster
 from optpart.exporters.onnx_parts import write as write_parts
 from optpart.exporters.plan import plan_of
@@ -49,10 +51,12 @@ from optpart.problem.workload import Workload
 
 #: Devices, and the threads of each.
 DEVICES = {"cpu-1": 1, "cpu-2": 2}
-#: What plans assume that a tensor takes from one device to another, in nanoseconds.
-HAND_OVER = 20_000
+#: Bytes of the tensors whose handing over is measured.
+HANDED = (2**14, 2**21)
+#: Part of a model's weights that a device may hold, at most: without a limit, and split.
+PARTS = (None, 0.6)
 #: How long a plan is searched for, in seconds.
-SEARCH = 5.0
+SEARCH = 20.0
 RUNS = 15
 SOURCES = {"Sailor": sailor, "AMP": amp}
 PACKAGES = ("onnxruntime", "onnx", "numpy")
@@ -64,12 +68,14 @@ FAR_OFF = 0.15
 
 
 def measure(store: Store, name: str) -> None:
-    """Measure a model on both devices, and a plan over both, as far as there are no rows."""
+    """Measure a model on both devices, and plans over both, as far as there are no rows."""
     asked: list[Values] = [
         {"part": "model", "model": name, "device": device, "runs": RUNS} for device in DEVICES
     ]
-    last: Values = {"part": "plan", "model": name, "runs": RUNS}
-    if all(store.known(run) for run in (*asked, last)):
+    plans: list[Values] = [
+        {"part": "plan", "model": name, "most": most, "runs": RUNS} for most in PARTS
+    ]
+    if all(store.known(run) for run in (*asked, *plans)):
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -79,8 +85,11 @@ def measure(store: Store, name: str) -> None:
         for run in asked:
             rows.append(store.run(run, partial(measured_model, path, run, folder)))
             said(rows[-1])
-        times = {row.run["device"]: row.result["operations"] for row in rows}
-        said(store.run(last, partial(measured_plan, path, times, folder)))
+        times = {row.run["device"]: scaled(row.result) for row in rows}
+        handed = store.run({"part": "hand over", "runs": RUNS}, partial(handing_over, folder))
+        for run in plans:
+            where = folder / str(run["most"])
+            said(store.run(run, partial(measured_plan, path, times, handed.result, run, where)))
 
 
 def measured_model(path: Path, run: Values, folder: Path) -> Values:
@@ -94,12 +103,58 @@ def measured_model(path: Path, run: Values, folder: Path) -> Values:
     return timed(times) | {"operations": nodes, "machine": machine(*PACKAGES)}
 
 
-def measured_plan(path: Path, times: dict[str, dict[str, float]], folder: Path) -> Values:
+def scaled(result: Values) -> dict[str, float]:
+    """Return the times of operations without what profiling adds: they make up the whole model."""
+    times: dict[str, float] = result["operations"]
+    factor = result["seconds"] / sum(times.values())
+    return {name: seconds * factor for name, seconds in times.items()}
+
+
+def handing_over(folder: Path) -> Values:
+    """Measure what a part costs beyond its operations: a call, and tensors in and out.
+
+    Two parts of one operation, one on each device, call each other; the operation itself takes as
+    long as one of many in a row.
+    """
+    found = {}
+    for size in HANDED:
+        one, many = folder / f"one-{size}.onnx", folder / f"many-{size}.onnx"
+        models.write_row(one, size, 1)
+        models.write_row(many, size, 50)
+        alternating = [session(one, options(threads)) for threads in DEVICES.values()]
+        feeds = models.inputs(alternating[0])
+        (name,) = feeds
+
+        def passed(parts: list[Any] = alternating, given: Any = feeds, name: str = name) -> None:
+            value = given[name]
+            for _ in range(10):
+                for part in parts:
+                    (value,) = part.run(None, {name: value})
+
+        both = median(whole(passed, RUNS)) / 10
+        for threads in DEVICES.values():
+            row = session(many, options(threads))
+            both -= median(whole(partial(row.run, None, feeds), RUNS)) / 50
+        found[str(size)] = max(both / 2, 0.0)
+    return {"hand over": found, "seconds": found[str(HANDED[0])], "machine": machine(*PACKAGES)}
+
+
+def measured_plan(
+    path: Path, times: dict[str, dict[str, float]], handed: Values, run: Values, folder: Path
+) -> Values:
     """Plan a model over both devices by its measured times, cut it, and run the parts."""
     workload = with_times(read(path), times)
-    devices = Cluster.of([Device(name) for name in DEVICES], latency=HAND_OVER)
+    workload = replace(workload, graph=in_a_row(workload.graph))  # both share two cores
+    small, large = (Fraction(round(handed["hand over"][str(size)] * 1e9)) for size in HANDED)
+    rate = (HANDED[1] - HANDED[0]) / max(large - small, Fraction(1))
+    limit = most_held(workload, run["most"])
+    devices = Cluster.of(
+        [Device(name, memory=limit) for name in DEVICES], latency=small, bandwidth=rate
+    )
     costed = from_file(workload, NamedCluster(devices, (None,) * len(devices), fixed_units=True))
-    plan = plan_of(solve(costed.instance, "search", seconds=SEARCH, workers=1))
+    result = solve(costed.instance, seconds=SEARCH, workers=2)
+    plan = plan_of(result)
+    folder.mkdir()
     write_parts(plan, path, folder / "parts")
     parts = Parts(folder / "parts", {device: DEVICES[device] for device in plan.devices})
     loaded = session(path, options(threads=1))
@@ -110,12 +165,24 @@ def measured_plan(path: Path, times: dict[str, dict[str, float]], folder: Path) 
         if not np.allclose(output, value, rtol=1e-3, atol=1e-5):
             raise AssertionError(f"{path}: the parts compute something else")
     where = list(plan.device.values())
+    assert result.makespan is not None
     return timed(whole(lambda: parts.run(feeds), RUNS)) | {
         "parts": len(parts.parts),
         "operations": {device: where.count(device) for device in DEVICES},
-        "predicted": sum(times[device][name] for name, device in plan.device.items()),
+        "predicted": float(result.makespan) / 1e9,
+        "status": str(result.status),
         "machine": machine(*PACKAGES),
     }
+
+
+def most_held(workload: Workload, most: float | None) -> int | None:
+    """Return the memory of a device, which holds the largest operation in any case."""
+    if most is None:
+        return None
+    graph = workload.graph
+    held = [int(size) for size in graph.memory.fractions()]
+    tensors = [int(size) for size in graph.tensor_size.fractions()]
+    return max(int(most * sum(held)), max(held)) + 4 * max(tensors)
 
 
 def timed(times: list[float]) -> Values:
@@ -279,17 +346,22 @@ def of_plans(rows: list[Row]) -> Iterator[str]:
     if not chosen:
         return
     yield "PLANS CUT AND EXECUTED"
+    handed = next(row.result["hand over"] for row in rows if row.run["part"] == "hand over")
+    took = ", ".join(
+        f"{seconds * 1e6:.0f} µs for {int(size) // 1024} KiB" for size, seconds in handed.items()
+    )
     yield (
-        f"Searched for {SEARCH:g} s on the measured times of both devices, with "
-        f"{HAND_OVER / 1000:g} µs to hand a tensor over (assumed); cut into\none model per device "
-        "and block; parts run one after the other, as they share two cores. predicted: sum of the\n"
-        "measured times of all operations, each on its device, nothing for handing over; measured: "
-        "median of the runs;\nalone: the uncut model on the faster device, measured."
+        f"Planned by optpart in at most {SEARCH:g} s on the measured times of both devices, scaled "
+        "so that they make up the\nmeasured whole, and the measured cost of handing over "
+        f"({took}). most: what a device\nmay hold of the weights. Operations one after the other, "
+        "as the devices share two cores. Cut into a model per device\nand block, and run. "
+        "predicted: the makespan of the plan; measured: median of the runs; alone: the uncut model "
+        "on the\nfaster device, measured. ?: not proven optimal."
     )
     yield ""
     yield (
-        f"{'model':14}{'parts':>6}{'on cpu-1':>10}{'on cpu-2':>10}{'predicted':>14}{'measured':>18}"
-        f"{'error':>8}{'alone':>12}"
+        f"{'model':14}{'most':>6}{'parts':>6}{'on cpu-1':>10}{'on cpu-2':>10}{'predicted':>14}"
+        f"{'measured':>18}{'error':>8}{'alone':>12}"
     )
     errors = []
     alone: dict[str, list[float]] = {}
@@ -300,9 +372,12 @@ def of_plans(rows: list[Row]) -> Iterator[str]:
         found, total = row.result, row.result["seconds"]
         errors.append(found["predicted"] / total - 1)
         yield (
-            f"{row.run['model']:14}{found['parts']:>6}"
+            f"{row.run['model']:14}"
+            + ("–" if row.run["most"] is None else f"{row.run['most']:.0%}").rjust(6)
+            + f"{found['parts']:>6}"
             + "".join(f"{found['operations'][device]:>10}" for device in DEVICES)
-            + f"{1e3 * found['predicted']:>11.2f} ms{1e3 * total:>9.2f} ms "
+            + f"{1e3 * found['predicted']:>11.2f} ms{'' if found['status'] == 'OPTIMAL' else '?':1}"
+            + f"{1e3 * total:>8.2f} ms "
             f"±{found['range'] / total / 2:<4.0%}{errors[-1]:>+8.0%}"
             f"{1e3 * min(alone[row.run['model']]):>9.2f} ms"
         )

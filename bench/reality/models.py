@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,20 @@ def write(name: str, path: Path) -> None:
     graph.initializer.extend(used)
     graph.input.extend(inputs)
     onnx.save_model(model, str(path), save_as_external_data=True, location=f"{path.name}.data")
+
+
+def write_row(path: Path, size: int, count: int) -> None:
+    """Write a row of operations, each of which reads and writes so many bytes."""
+    shape = [size // 4]
+    values = [f"x{i}" for i in range(count + 1)]
+    nodes = [helper.make_node("Relu", [one], [two], one) for one, two in pairwise(values)]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name in (values[0], values[-1])
+    ]
+    graph = helper.make_graph(nodes, "row", ends[:1], ends[1:])
+    opset = helper.make_opsetid("", 17)
+    onnx.save_model(helper.make_model(graph, opset_imports=[opset], ir_version=10), str(path))
 
 
 def weights(shape: tuple[int, ...], name: str) -> Floats:

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 from bench.output import down, markdown, up
+from bench.search.networks import moves_per_second
 from bench.store import MACHINE, Runs, Values
 from optpart.generate.cluster import drawn_cluster
 from optpart.generate.layered import layered
@@ -49,7 +50,7 @@ def measured(vertices: int, shape: str) -> Values:
     steps: list[Progress] = []
     result = search(_instance(vertices, shape), budget=Budget(SECONDS, 2), watch=steps.append)
     assert result.makespan is not None
-    speeds = [getattr(step, "moves_per_second", 0.0) for step in steps]
+    speeds = [moves_per_second(step) for step in steps]
     # The heuristics come first; the bound is the first thing after them.
     heuristics = [step for step, speed in zip(steps, speeds, strict=True) if speed == 0.0]
     start = float(max(heuristics, key=lambda step: step.seconds).objective or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -17,7 +18,7 @@ from optpart.formats.native import read
 from optpart.methods import registry
 from optpart.methods.starts import heuristic_schedules
 from optpart.problem.instance import Instance
-from optpart.solution.result import Budget, Result
+from optpart.solution.result import Budget, Progress, Result
 from optpart.solution.schedule import Schedule
 
 NAMES = (
@@ -45,6 +46,12 @@ def best_heuristic(instance: Instance) -> Schedule:
     return min(schedules, key=lambda schedule: schedule.makespan(instance))
 
 
+def moves_per_second(step: Progress) -> float:
+    """Return the speed that a step of a search tells; 0 if it tells none."""
+    found = re.match(r"([\d,]+) moves/s", step.remark)
+    return float(found[1].replace(",", "")) if found else 0.0
+
+
 def measured(instance: Instance, start: Schedule, method: str, seed: int) -> Values:
     makespan, bound, moves = start.makespan(instance), Fraction(0), 0.0
     if method == "prototype":
@@ -58,8 +65,8 @@ def measured(instance: Instance, start: Schedule, method: str, seed: int) -> Val
             result = solve(instance, starts=heuristic_schedules, **given)  # type: ignore[arg-type]
         else:
 
-            def watch(step: object) -> None:
-                speed.append(getattr(step, "moves_per_second", 0.0))
+            def watch(step: Progress) -> None:
+                speed.append(moves_per_second(step))
 
             search = registry.get(method)
             result = search(instance, budget=budget, seed=seed, start=start, watch=watch)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.commands.options import Json
+from optpart.commands.options import Json, file_to_write, time_limit
 from optpart.errors import InputError
 from optpart.languages import to_json
-from optpart.terminal import put
+from optpart.terminal import note, put, say
 
 if TYPE_CHECKING:
     from optpart.devices.spec import DeviceSpec, LinkSpec
@@ -24,8 +25,26 @@ def devices(
         str | None, typer.Argument(help="A device or a link, to see all that is known of it.")
     ] = None,
     as_json: Json = False,
+    detect: Annotated[
+        bool,
+        typer.Option(
+            "--detect", help="Measure the devices of this machine, and write a cluster file."
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None, file_to_write("-o", "--output", help="For --detect: the cluster file.")
+    ] = None,
+    seconds: Annotated[
+        float | None, time_limit("For --detect: how long to measure; 10 by default.", "--seconds")
+    ] = None,
 ) -> None:
-    """List the devices and links that a cluster file can name."""
+    """List the devices and links that a cluster file can name, or measure those of this machine."""
+    if detect:
+        _detect(name, as_json, output, 10.0 if seconds is None else seconds)
+        return
+    for option, given in (("--output", output), ("--seconds", seconds)):
+        if given is not None:
+            raise InputError(option, "means nothing without --detect", "add --detect")
     from optpart.devices import library
 
     known, links = library.devices(), library.links()
@@ -46,6 +65,26 @@ def devices(
         put(to_json(document, indent=1) + "\n")
     else:
         _list(list(known.values()), list(links.values()))
+
+
+def _detect(name: str | None, as_json: bool, output: Path | None, seconds: float) -> None:
+    from optpart.costs.detection import detect
+    from optpart.files import check_target, write_text
+    from optpart.formats.cluster_toml import KIND
+
+    for option, given in (("NAME", name), ("--json", as_json)):
+        if given:
+            raise InputError(option, "means nothing with --detect", "leave it out")
+    if output is not None:
+        check_target(output, KIND)
+    found = detect(seconds)
+    for remark in found.remarks:
+        (note if output is None else say)(remark)
+    if output is None:
+        put(found.text)
+    else:
+        write_text(output, found.text, KIND)
+        say(f"→ {output}")
 
 
 def _list(devices: list[DeviceSpec], links: list[LinkSpec]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from optpart.commands.options import file_to_write
-from optpart.errors import InputError
+from optpart.commands.options import file_to_write, pairs, sizes
 from optpart.terminal import note, put, say
 
 
@@ -69,8 +67,8 @@ def export(
         output=output,
         model=model,
         instance=instance,
-        names=_distinct(name or (), "--name"),
-        shapes={key: _size(key, text) for key, text in _distinct(shape or (), "--shape").items()},
+        names=pairs(name, "--name"),
+        shapes=sizes(shape),
         architecture=architecture,
         unit=unit,
     )
@@ -82,26 +80,3 @@ def export(
         tell(remark)
     if output is not None:
         say(f"→ {output}")
-
-
-def _pair(text: str, option: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise InputError(option, f"{text!r}", "give KEY=VALUE")
-    return key, value
-
-
-def _distinct(texts: Sequence[str], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        key, value = _pair(text, option)
-        if key in found:
-            raise InputError(option, f"{key!r} is given twice", "give it once")
-        found[key] = value
-    return found
-
-
-def _size(key: str, text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise InputError("--shape", f"{key}={text}", "give a whole number ≥ 0")
-    return int(text)

@@ -168,7 +168,8 @@ def import_(
     granularity: Annotated[
         str | None,
         _option(
-            help="block (default) or attention+mlp; of PyTorch operation (default) or module.",
+            help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
+            "with experts); of PyTorch operation (default) or module.",
             panel=_LANGUAGE,
         ),
     ] = None,
@@ -187,6 +188,14 @@ def import_(
         _option(help="copy or share a matrix of embedding and head.", panel=_LANGUAGE),
     ] = None,
     logits: Annotated[str | None, _option(help="last (default) or all.", panel=_LANGUAGE)] = None,
+    reserve: Annotated[
+        str | None,
+        _option(
+            help="Memory of every device that is kept free, such as '2 GiB' or 0; by default 1 GiB "
+            "for the runtime, and room for intermediate results.",
+            panel=_LANGUAGE,
+        ),
+    ] = None,
     bandwidth: Annotated[
         str | None,
         _option(help="Between the machines of a workflow, such as '10 Gbit/s'.", panel=_OTHERS),
@@ -244,6 +253,7 @@ def import_(
         "activations": activations,
         "tied": tied,
         "logits": logits,
+        "reserve": reserve,
         "bandwidth": bandwidth,
         "latency": latency,
         "cores": cores or None,

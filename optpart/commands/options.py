@@ -6,7 +6,7 @@ If a file to write cannot be written, the option fails before the command does a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -19,19 +19,19 @@ from optpart.files import Kind, check_target, force
 from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
 
 
-def _seconds(text: str) -> float:
-    """Read a time limit."""
+def _seconds(text: str, option: str = "--time-limit") -> float:
+    """Read a number of seconds."""
     try:
         value = float(text)
     except ValueError:
         from optpart.problem.rational import shown
 
         raise InputError(
-            "--time-limit",
+            option,
             f"{shown(text)} is not a number of seconds",
             f"give a number from 0 to {MOST_SECONDS}, without a unit",
         ) from None
-    return check_seconds(value, "--time-limit")
+    return check_seconds(value, option)
 
 
 def _memory(text: str) -> int:
@@ -41,9 +41,11 @@ def _memory(text: str) -> int:
     return read_memory(text, "--memory-limit")
 
 
-def time_limit(help: str) -> typer.models.OptionInfo:
-    """Return the option ``--time-limit`` with its own help."""
-    option: typer.models.OptionInfo = typer.Option(help=help, parser=_seconds, metavar="SECONDS")
+def time_limit(help: str, name: str = "--time-limit") -> typer.models.OptionInfo:
+    """Return the option ``--time-limit``, or another of seconds, with its own help."""
+    option: typer.models.OptionInfo = typer.Option(
+        help=help, parser=lambda text: _seconds(text, name), metavar="SECONDS"
+    )
     return option
 
 
@@ -77,6 +79,7 @@ _OPTIONS = {
     "directory": "--output",
     "shapes": "--shape",
     "gpus": "--gpu",
+    "runtime": "--for",
 }
 
 
@@ -191,3 +194,25 @@ Start = Annotated[
     str | None,
     typer.Option(help="A result file to start from, or a strategy such as heft or mite+pct."),
 ]
+
+
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """Read an option that is given as ``KEY=VALUE``, once per key."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not (key and equals and value):
+            raise InputError(option, f"{text!r}", "give KEY=VALUE")
+        if key in found:
+            raise InputError(option, f"{key!r} is given twice", "give it once")
+        found[key] = value
+    return found
+
+
+def sizes(texts: Sequence[str] | None) -> dict[str, int]:
+    """Read ``--shape``, given as ``SYMBOL=SIZE``."""
+    found = pairs(texts, "--shape")
+    for key, text in found.items():
+        if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+            raise InputError("--shape", f"{key}={text}", "give a whole number ≥ 0")
+    return {key: int(text) for key, text in found.items()}

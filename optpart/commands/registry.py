@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 #: The module and function of each command.
 COMMANDS = {
+    "place": "place:place",
     "solve": "solve:solve",
     "gap": "gap:gap",
     "bound": "bound:bound",

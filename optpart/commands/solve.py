@@ -81,6 +81,13 @@ def solve(
     within: Annotated[
         str | None, typer.Option(help="Decide whether a makespan of at most this is possible.")
     ] = None,
+    within_percent: Annotated[
+        str | None,
+        typer.Option(
+            help="With --objective traffic: let a schedule be longer than the shortest that is "
+            "found by this many percent, such as 0.1."
+        ),
+    ] = None,
     traffic_limit: Annotated[str | None, typer.Option(help="Greatest traffic allowed.")] = None,
     fix: Annotated[
         Fixed | None,
@@ -169,6 +176,7 @@ def solve(
         method,
         objective=objective.value,
         within=within,
+        within_percent=within_percent,
         traffic_limit=traffic_limit,
         fix=None if fix is None else fix.value,
         start=start,

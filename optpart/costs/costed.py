@@ -9,12 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from optpart.devices.named import NamedCluster
+from optpart.errors import InputError
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import DelayMatrix, Graph
 from optpart.problem.instance import Instance
 from optpart.problem.model import Memory, Model
 from optpart.problem.rational import RationalArray
 from optpart.problem.workload import Workload
+from optpart.rounding import fixed
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,25 @@ def memory_model(instance: Instance, asked: Memory | None) -> tuple[Memory, tupl
     return "refcount", (
         "Memory: model refcount, since the devices have limits: weights always count, "
         "tensors while they are held.",
+    )
+
+
+def reserved(workload: Workload, cluster: NamedCluster) -> tuple[NamedCluster, tuple[str, ...]]:
+    """Keep the reserve of a workload free on every device with a limit."""
+    if not workload.reserve or all(limit is None for limit in cluster.cluster.memory):
+        return cluster, ()
+    size = f"{fixed(Fraction(workload.reserve, 2**30), 2, up=True)} GiB"
+    for name, limit in zip(cluster.cluster.names, cluster.cluster.memory, strict=True):
+        if limit is not None and limit <= workload.reserve:
+            problem = f"has no more memory than the {size} to keep free for {workload.reserved_for}"
+            remedy = "give it more memory, or --reserve SIZE"
+            raise InputError(f"device {name!r}", problem, remedy)
+    left = tuple(
+        None if limit is None else limit - workload.reserve for limit in cluster.cluster.memory
+    )
+    return replace(cluster, cluster=replace(cluster.cluster, memory=left)), (
+        f"Of the memory of every device, {size} are kept free for {workload.reserved_for}; "
+        "--reserve SIZE keeps another part free, --reserve 0 none.",
     )
 
 

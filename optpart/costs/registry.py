@@ -10,8 +10,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from optpart.arguments import checked
 from optpart.costs import efficiency
-from optpart.costs.costed import Costed, costed
+from optpart.costs.costed import Costed, costed, reserved
 from optpart.costs.drawn import drawn
 from optpart.costs.from_csv import from_csv
 from optpart.costs.from_file import from_file
@@ -25,6 +26,7 @@ from optpart.problem.workload import Workload
 from optpart.registry import Registry
 
 
+@checked
 @dataclass(frozen=True)
 class Options:
     """The options of sources of costs; ``None`` is not given.
@@ -83,6 +85,8 @@ class Source:
     apply : callable
         Makes the instance, and says what it drew, assumed or rounded; call it through
         :func:`apply`, which checks the options.
+    in_bytes : bool
+        Whether memory is that of the workload, in bytes.
     """
 
     name: str
@@ -90,6 +94,7 @@ class Source:
     needs: str
     takes: frozenset[str]
     apply: Apply
+    in_bytes: bool = False
 
 
 def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
@@ -107,8 +112,15 @@ def apply(name: str, workload: Workload, cluster: NamedCluster, options: Options
         If there is no such source, an option means nothing to it, or it lacks something.
     """
     source = check_options(name, options)
+    before = workload.assumed
+    if source.in_bytes and options.memory != "none":
+        cluster, kept = reserved(workload, cluster)
+        before = (*before, *kept)
+    if cluster.computes_on and name != "roofline":
+        problem = f"means nothing to the costs {name!r}"
+        raise InputError("computes_on", problem, "use --costs roofline, or leave it out")
     made = source.apply(workload, cluster, options)
-    return told(with_communication(made, options.communication), workload.assumed)
+    return told(with_communication(made, options.communication), before)
 
 
 def check_options(name: str, options: Options) -> Source:
@@ -229,6 +241,7 @@ SOURCES: Registry[Source] = Registry(
                 "a model with shapes; a cluster of devices of the library or of calibrations",
                 frozenset({"efficiencies"}),
                 _roofline,
+                in_bytes=True,
             ),
             Source(
                 "file",
@@ -236,6 +249,7 @@ SOURCES: Registry[Source] = Registry(
                 "measurements, and devices of the names or types that were measured; or operations",
                 frozenset(),
                 _file,
+                in_bytes=True,
             ),
             Source(
                 "measured",
@@ -243,6 +257,7 @@ SOURCES: Registry[Source] = Registry(
                 "a file of times for each device or type; its names are those of the vertices",
                 frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
                 _measured,
+                in_bytes=True,
             ),
             Source(
                 "table",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from optpart.costs.costed import (
@@ -23,6 +24,7 @@ from optpart.costs.costed import (
     whole_latencies,
 )
 from optpart.costs.efficiency import FREE, OTHER, Efficiencies, defaults
+from optpart.costs.offload import shared, with_copies, with_specs
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import DeviceSpec, FittedSpec, Spec
 from optpart.errors import InputError
@@ -83,11 +85,13 @@ def roofline(
             "says neither operations nor bytes of its vertices",
             "use other costs, or a file that has shapes",
         )
-    specs = _known(named_cluster)
+    specs = _known(replace(named_cluster, specs=with_specs(named_cluster)))
     exact, assumed = estimates(workload.work, named_cluster.cluster.names, specs, efficiencies)
+    exact = with_copies(workload, named_cluster, exact)
+    in_order, named_cluster, shared_by = shared(workload, named_cluster)
     durations = [[math.ceil(column[v]) for column in exact] for v in range(len(workload.graph))]
     cluster, of_latencies = whole_latencies(named_cluster.cluster)
-    graph, of_delays = whole_delays(workload.graph, cluster)
+    graph, of_delays = whole_delays(in_order, cluster)
     return costed(
         workload,
         graph,
@@ -95,6 +99,7 @@ def roofline(
         f"roofline, in nanoseconds, on {', '.join(dict.fromkeys(spec.name for spec in specs))}",
         (
             *assumed,
+            *shared_by,
             *_rounding(exact),
             *of_latencies,
             *of_delays,
@@ -173,6 +178,7 @@ class _Estimate:
         self.flops: list[int] = work.flops.tolist()
         #: Launch times by device, of those that are not calibrated.
         self.launches: dict[str, Fraction] = {}
+        self.stated = False  # whether any figures are those of a datasheet
         #: Operations by device, data type, and the data type that counts instead.
         self.instead: Counter[tuple[str, str, str]] = Counter()
         #: Operations by calibrated device and their data type, where another was measured.
@@ -198,6 +204,7 @@ class _Estimate:
                 found.append(self._fitted(spec, label))
             else:
                 self.launches[label] = spec.overhead
+                self.stated |= bool(spec.source)
                 found.append(self._roof(spec, label))
         return [found[at] for at in place]
 
@@ -282,8 +289,9 @@ class _Estimate:
         ]
         launches = [f"{name} {written(time, 'time')}" for name, time in self.launches.items()]
         return [
-            "Run times are estimates from datasheets; attained parts of peak rate and of memory "
-            f"bandwidth are assumed: {', '.join(parts) or 'none'}.",
+            f"Run times are estimates from {'datasheets' if self.stated else 'the rates given'}; "
+            "attained parts of peak rate and of memory bandwidth are assumed: "
+            f"{', '.join(parts) or 'none'}.",
             f"Launching an operation is assumed to take: {', '.join(launches)}.",
         ]
 

@@ -50,7 +50,7 @@ def device_map(
     model : path, optional
         The folder of the model, which tells its modules.
     """
-    known = named(plan, names or {}, valid=_DEVICE, example="cuda:0")
+    known = named(plan, names or {}, valid=_DEVICE, example="cuda:0", processor="cpu")
     remarks = ["The order of execution is not part of a device_map."]
     if model is None:
         chain = chain_of(plan)
@@ -89,7 +89,7 @@ def _placed(plan: Plan, modules: hugging_face.Modules) -> dict[str, str]:
     """Return the device of every module; a plan that accelerate would not run is refused."""
     halves: dict[str, dict[str, None]] = {}
     for name, device in plan.device.items():
-        whole = re.fullmatch(r"(.*block\.\d+)\.(?:attention|mlp)", name)
+        whole = re.fullmatch(r"(.*block\.\d+)\.(?:attention|mlp|experts)", name)
         halves.setdefault(whole[1] if whole else name, {})[device] = None
     wanted = dict.fromkeys(modules.vertices.values())
     for name, devices in halves.items():

@@ -1,13 +1,12 @@
 """Plans for large language models, as their runtimes want them.
 
-The rules are those of accelerate (``dispatch_model``), llama.cpp (``load_tensors`` and
-``parse_tensor_buffer_overrides``), vLLM (``get_pp_indices``) and Megatron Core
+The rules are those of vLLM (``get_pp_indices``) and Megatron Core
 (``PipelineParallelLayerLayout``), as their sources were in 2026.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from optpart.choices import choice
@@ -75,12 +74,6 @@ ARCHITECTURES = {
     ),
 }
 
-_LLAMA_CPP_DEVICE = (
-    r"CPU|BLAS|Metal|(CUDA|ROCm|MUSA|Vulkan|SYCL|CANN|MTL|OpenCL|GPUOpenCL|HTP)\d*"
-    r"|RPC\d*(\[[\w.:\[\]-]+\])?"
-)
-
-LLAMA_CPP = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 VLLM = Kind(
     "settings of vLLM",
     begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
@@ -138,107 +131,9 @@ def _module(link: Link) -> str:
     return link.vertex.removesuffix(f".{link.half}") if link.half else link.vertex
 
 
-def llama_cpp(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
-    """Return options of llama.cpp that split a model by layers, ``--tensor-split``.
-
-    Of ``L`` blocks and the output layer, llama.cpp computes the last ``--n-gpu-layers`` on its
-    devices in order, in the proportions of ``--tensor-split``, and all before on the processor.
-
-    Parameters
-    ----------
-    names : mapping from str to str
-        What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``CPU``.
-    """
-    chain, known = _llama_cpp(plan, names)
-    instead = "use --to llama.cpp-ot, which places tensors one by one"
-    devices = [known[device] for device in chain.whole_blocks("--tensor-split", instead)]
-    output = _output_device(chain, instead)
-    devices.append(devices[-1] if output is None else known[output])
-    on_cpu = next((i for i, name in enumerate(devices) if name != "CPU"), len(devices))
-    layers = devices[on_cpu:]
-    runs: dict[str, int] = {}
-    for i, name in enumerate(layers):
-        if (name in runs and layers[i - 1] != name) or name == "CPU":
-            what = "the output layer" if on_cpu + i == chain.blocks else f"block {on_cpu + i}"
-            rule = "--tensor-split gives each device adjacent layers, the CPU the first"
-            raise InputError(f"device {name!r}", f"has {what} after other devices; {rule}", instead)
-        runs[name] = runs.get(name, 0) + 1
-    options = ["--n-gpu-layers", str(len(layers))]
-    if runs:
-        options += ["--split-mode", "layer", "--device", ",".join(runs)]
-        options += ["--tensor-split", ",".join(map(str, runs.values()))]
-    remarks = [NO_ORDER.format("llama.cpp")]
-    remarks += [
-        f"llama.cpp keeps the token embedding on the CPU; the plan has it on {device}. "
-        f"Add {to_shell(['--override-tensor', f'^token_embd={known[device]}'])} to move it."
-        for device in chain.devices_of(EMBEDDING)
-        if known[device] != "CPU"
-    ]
-    return Text(to_shell(options) + "\n", remarks)
-
-
-def llama_cpp_overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
-    """Return options of llama.cpp that place tensors by name, ``--override-tensor``.
-
-    Every block may be on any device, and so may the halves of a block.
-
-    Parameters
-    ----------
-    names : mapping from str to str
-        What llama.cpp calls the devices: ``CUDA0``, ``Vulkan1``, ``CPU``.
-    """
-    chain, known = _llama_cpp(plan, names)
-    patterns: list[tuple[str, str]] = []
-    whole: dict[str, list[int]] = {}
-    for number in range(chain.blocks):
-        devices = chain.devices_of(BLOCK, number)
-        if len(devices) == 1:
-            whole.setdefault(known[devices[0]], []).append(number)
-            continue
-        halves = {e.half: e.device for e in chain.links if (e.place, e.number) == (BLOCK, number)}
-        if halves.keys() != {"attention", "mlp"}:
-            problem = f"is split into {', '.join(halves)}"
-            remedy = "split blocks into attention and mlp"
-            raise InputError(f"block {number}", problem, remedy)
-        # The first pattern that matches counts.
-        patterns.append((rf"^blk\.{number}\.attn", known[halves["attention"]]))
-        patterns.append((rf"^blk\.{number}\.", known[halves["mlp"]]))
-    for name, numbers in whole.items():
-        listed = "|".join(map(str, numbers))
-        patterns.append((rf"^blk\.({listed})\.", name))
-    for place, pattern in (
-        (EMBEDDING, r"^(token_embd|token_types|position_embd)"),
-        (NORM, r"^output_norm"),
-        (HEAD, r"^output\."),
-    ):
-        patterns += [(pattern, known[device]) for device in chain.devices_of(place)]
-    others = [known[device] for device in chain.devices if known[device] != "CPU"]
-    options = ["--n-gpu-layers", str(chain.blocks + 1 if others else 0)]
-    if others:
-        options += ["--device", ",".join(others)]
-    options += ["--override-tensor", ",".join("=".join(each) for each in patterns)]
-    return Text(
-        to_shell(options) + "\n",
-        [
-            NO_ORDER.format("llama.cpp"),
-            "--override-tensor places weights; keys and values stay where --tensor-split or free "
-            "memory puts their layer.",
-        ],
-    )
-
-
-def _llama_cpp(plan: Plan, names: Mapping[str, str] | None) -> tuple[Chain, dict[str, str]]:
-    chain = chain_of(plan)
-    return chain, named(plan, names or {}, valid=_LLAMA_CPP_DEVICE, example="CUDA0")
-
-
-def _output_device(chain: Chain, remedy: str) -> str | None:
-    """Return the device of norm and head, which are one layer."""
-    devices = dict.fromkeys(chain.devices_of(NORM) + chain.devices_of(HEAD))
-    if len(devices) > 1:
-        problem = f"are on {' and '.join(devices)}, and form one layer"
-        raise InputError("norm and head", problem, remedy)
-    return next(iter(devices), None)
+def _blocks(links: Sequence[Link]) -> int:
+    """Count blocks, each once even if its parts are vertices of their own."""
+    return len({each.number for each in links if each.place == BLOCK})
 
 
 def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
@@ -254,7 +149,7 @@ def vllm(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
     remedy = "use --to device-map or --to llama.cpp-ot, or solve again with fewer devices"
     stages = chain.contiguous("vLLM", remedy)
     ends(chain, stages, "vLLM", remedy)
-    counts = [sum(each.place == BLOCK for each in links) for _, links in stages]
+    counts = [_blocks(links) for _, links in stages]
     lines = [f"VLLM_PP_LAYER_PARTITION={','.join(map(str, counts))}"]
     lines += [f"# vllm serve MODEL --pipeline-parallel-size {len(stages)}"]
     remarks = [NO_ORDER.format("vLLM")]
@@ -287,7 +182,7 @@ def megatron(plan: Plan) -> Text:
             raise InputError("norm", problem, remedy)
     texts = []
     for i, (_, links) in enumerate(stages):
-        count = sum(each.place == BLOCK for each in links)
+        count = _blocks(links)
         # Embedding and loss are there also where the plan has no vertex for them.
         start = any(each.place == EMBEDDING for each in links) or (
             i == 0 and not chain.devices_of(EMBEDDING)

@@ -68,7 +68,7 @@ def write(
     """
     from onnx.external_data_helper import uses_external_data
 
-    known = named(plan, names or {}, valid=_VALID, example="cuda")
+    known = named(plan, names or {}, valid=_VALID, example="cuda", processor="cpu")
     accelerators = [device for device in plan.devices if known[device] != "cpu"]
     if len(accelerators) > 1:
         problem = "are several accelerators, and a session of ONNX Runtime uses one"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
 from optpart.choices import choice
+from optpart.devices import library
 from optpart.errors import FaultsOf, InputError
 from optpart.formats.json import keys
 from optpart.formats.result import read_document, read_schedule
@@ -30,12 +31,15 @@ class Plan:
         Device of each vertex.
     start : mapping from str to Fraction
         Start of each vertex.
+    types : mapping from str to (str or None)
+        Type of each device of the cluster, used or not; empty if the instance is not known.
     """
 
     instance: str
     method: str
     device: Mapping[str, str]
     start: Mapping[str, Fraction]
+    types: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -83,7 +87,12 @@ def plan_of(result: Result) -> Plan:
         result.method,
         {name: devices[d] for name, d in zip(names, schedule.placement.tolist(), strict=True)},
         dict(zip(names, schedule.start.fractions(), strict=True)),
+        _types(result.instance),
     )
+
+
+def _types(instance: Instance) -> dict[str, str | None]:
+    return dict(zip(instance.cluster.names, instance.cluster.types, strict=True))
 
 
 def read_plan(path: str | Path, instance: Instance | None = None) -> Plan:
@@ -125,6 +134,7 @@ def read_plan(path: str | Path, instance: Instance | None = None) -> Plan:
             str(document.get("method", "")),
             dict(placement),
             {name: rational(time, f"schedule.start.{name}") for name, time in start.items()},
+            {} if instance is None else _types(instance),
         )
 
 
@@ -134,9 +144,12 @@ def named(
     *,
     valid: str,
     example: str,
+    processor: str | None = None,
     shared: bool = False,
 ) -> dict[str, str]:
     """Return what the target calls each device of a plan.
+
+    Names of devices that the plan does not use are ignored; :func:`unused` tells them.
 
     Parameters
     ----------
@@ -145,27 +158,63 @@ def named(
     valid : str
         Regular expression that the target's names match as a whole, with ASCII's letters only.
     example : str
-        Such a name, for the error.
+        Such a name of an accelerator, for the error.
+    processor : str, optional
+        Such a name of a processor.
     shared : bool
         Whether several devices may have the same name.
 
     Raises
     ------
     InputError
-        If a name is not valid, two devices have the same, or the plan uses no such device.
+        If a name is not valid, two devices have the same, or the cluster has no such device.
     """
     for device in names:
-        if device not in plan.devices:
-            remedy = choice(device, plan.devices)
-            raise InputError(f"name {device!r}", "the plan uses no such device", remedy)
+        if plan.types and device not in plan.types:
+            remedy = choice(device, plan.types)
+            raise InputError(f"name {device!r}", "there is no such device", remedy)
     found = {device: names.get(device, device) for device in plan.devices}
     of_name: dict[str, str] = {}
     for device, name in found.items():
         if not re.fullmatch(valid, name, re.ASCII):
             problem = f"is called {name!r}, which the target does not know"
-            remedy = f"give --name {to_shell([f'{device}={example}'])}"
+            remedy = f"give {_hint(plan, device, example, processor)}"
             raise InputError(f"device {device!r}", problem, remedy)
         if not shared and of_name.setdefault(name, device) != device:
             problem = f"{of_name[name]!r} and {device!r} are both called {name!r}"
             raise InputError("name", problem, "give them different names")
     return found
+
+
+def unused(plan: Plan, names: Iterable[str]) -> list[str]:
+    """Return a remark for every device that is given a name and not used.
+
+    Raises
+    ------
+    InputError
+        If the cluster is known and has no such device.
+    """
+    for device in names if plan.types else ():
+        if device not in plan.types:
+            remedy = choice(device, plan.types)
+            raise InputError(f"name {device!r}", "the cluster has no such device", remedy)
+    return [
+        f"The plan uses no device {device!r}, whose name is ignored."
+        for device in names
+        if device not in plan.devices
+    ]
+
+
+def _hint(plan: Plan, device: str, example: str, processor: str | None) -> str:
+    """Return the option that names a device as the target calls others of its type."""
+    known = library.devices().get(device)
+    named_so = "CPU" if "cpu" in device.lower() else None
+    kind = plan.types.get(device) or (known.type if known else named_so)
+    as_other, as_processor = (
+        f"--name {to_shell([f'{device}={name}'])}" for name in (example, processor)
+    )
+    if processor is None or kind not in (None, "CPU"):
+        return as_other
+    if kind == "CPU":
+        return as_processor
+    return f"{as_other}, or {as_processor} for a processor"

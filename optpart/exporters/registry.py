@@ -14,6 +14,7 @@ from optpart.errors import InputError
 from optpart.exporters import (
     device_map,
     linear_program,
+    llama_cpp,
     llm,
     onnx_layers,
     onnx_parts,
@@ -21,7 +22,7 @@ from optpart.exporters import (
     torch,
 )
 from optpart.exporters.llm import Text
-from optpart.exporters.plan import Plan
+from optpart.exporters.plan import Plan, unused
 from optpart.exporters.trace import KIND as TRACE
 from optpart.exporters.trace import Scheduled, trace
 from optpart.files import Kind, check_target, write_text
@@ -125,7 +126,9 @@ def export(
         raise InputError("schedule", "has no vertices", "give a plan that has some")
     if to.output and output is None:
         raise InputError("output", "missing", f"name the {to.output} to write")
+    remarks = unused(what, options.names) if isinstance(what, Plan) else []
     found = to.write(what, options, output)
+    found = found._replace(remarks=[*found.remarks, *remarks])
     if output is not None and to.kind is not None and found.text:
         write_text(output, found.text, to.kind)
     return found
@@ -186,16 +189,16 @@ _ROWS = (
         "--tensor-split of llama.cpp",
         f"{_LLM}; adjacent on every device, those on the CPU first",
         frozenset({"names"}),
-        lambda plan, o, _: llm.llama_cpp(plan, names=o.names),
-        llm.LLAMA_CPP,
+        lambda plan, o, _: llama_cpp.layers(plan, names=o.names),
+        llama_cpp.KIND,
     ),
     Target(
         "llama.cpp-ot",
-        "--override-tensor of llama.cpp, a pattern per device",
+        "--tensor-split of llama.cpp, and --override-tensor for what is elsewhere",
         "a plan for a language model",
         frozenset({"names"}),
-        lambda plan, o, _: llm.llama_cpp_overrides(plan, names=o.names),
-        llm.LLAMA_CPP,
+        lambda plan, o, _: llama_cpp.overrides(plan, names=o.names),
+        llama_cpp.KIND,
     ),
     Target(
         "vllm",

@@ -37,7 +37,7 @@ def write(
     InputError
         If the file is text, or not the graph of the plan.
     """
-    known = named(plan, names or {}, valid=_VALID, example="/GPU:0")
+    known = named(plan, names or {}, valid=_VALID, example="/GPU:0", processor="/CPU:0")
     if Path(model).suffix.lower() == ".pbtxt":
         remedy = "write it binary with tf.io.write_graph(..., as_text=False)"
         raise InputError("", "is text, of which only a part could be written", remedy, str(model))

@@ -17,7 +17,6 @@
     speed = 30
     count = 2                    # two such devices: gpu0 and gpu1
     server = "left"              # optional: the server that they are in, for training strategies
-
     [[link]]                     # overrides bandwidth, latency or both of one pair of devices
     from = "gpu0"
     to = "gpu1"
@@ -49,6 +48,11 @@ files (:mod:`optpart.formats.calibration_toml`)::
     memory_bandwidth = "100 GB/s"
     overhead = "5 us"
 
+    [[device]]
+    name = "disk"
+    memory = "1 TB"
+    computes_on = "gpu0"         # holds weights only, with which that device computes
+
     [[link]]
     from = "gpu"                 # gpu0 and gpu1, each with the other
     to = "gpu"
@@ -63,12 +67,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from optpart.choices import choice
 from optpart.devices import library
 from optpart.devices.named import NamedCluster
 from optpart.devices.spec import PRECISIONS, DeviceSpec, FittedSpec, LinkSpec, Spec
@@ -88,7 +93,7 @@ KIND = Kind(
     "a cluster file", of_document(lambda d: "device" in d and d.keys() <= _TOP, tomllib.load)
 )
 _SPEC = {"of", "peak", "memory_bandwidth", "overhead"}
-_DEVICE = {"name", "type", "speed", "memory", "count", "server"} | _SPEC
+_DEVICE = {"name", "type", "speed", "memory", "count", "server", "computes_on"} | _SPEC
 _LINK = {"from", "to", "of", "bandwidth", "latency", "both"}
 
 #: Names of data types, so that a slip of the pen is no data type that nothing computes in.
@@ -147,7 +152,8 @@ def loads_named(text: str, folder: str | Path = ".") -> NamedCluster:
     file = _File(Path(folder), fixed)
     devices, specs, groups = file.devices(tables)
     cluster = file.cluster(top, devices, groups, overrides)
-    return NamedCluster(cluster, tuple(specs), fixed, _servers(tables))
+    on = _computing(tables, cluster.names)
+    return NamedCluster(cluster, tuple(specs), fixed, _servers(tables), on)
 
 
 @dataclass(frozen=True)
@@ -311,6 +317,21 @@ def _servers(tables: list[Any]) -> tuple[str | None, ...]:
             raise InputError(f"device[{i}].server", f"cannot be {server!r}", 'give one such as "a"')
         found += [server] * table.get("count", 1)
     return tuple(found) if any(server is not None for server in found) else ()
+
+
+def _computing(tables: list[Any], names: Sequence[str]) -> tuple[int | None, ...]:
+    """Return the device that computes for each, or nothing if all do so themselves."""
+    found: list[int | None] = []
+    for i, table in enumerate(tables):
+        on, place = table.get("computes_on"), f"device[{i}].computes_on"
+        if on is not None and on not in names:
+            raise InputError(place, f"{shown(on)} is no device", choice(str(on), names))
+        found += [None if on is None else names.index(on)] * table.get("count", 1)
+    for d, e in enumerate(found):
+        if e is not None and (found[e] is not None or d == e):
+            place = f"device {names[d]!r}"
+            raise InputError(place, f"{names[e]!r} does not compute itself", "name one that does")
+    return tuple(found) if any(on is not None for on in found) else ()
 
 
 def _entries(value: Any, place: str) -> Iterable[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from optpart.choices import close
 from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.files import read_text
 from optpart.registry import Registry
@@ -107,6 +108,7 @@ STEP = (
     "granularity",
     "tied",
     "logits",
+    "reserve",
 )
 
 _F = "optpart.formats"
@@ -250,6 +252,20 @@ _ROWS = (
 #: The formats, by name.
 FORMATS = Registry("format", {row.name: row for row in _ROWS}, Format, group="optpart.formats")
 
+_WEIGHTS = "give what torch.export.save writes (.pt2), ONNX, or the folder of Hugging Face"
+_KERAS = "give a frozen GraphDef (.pb), or the model as tf2onnx writes it (.onnx)"
+_COMPILED = "give the model that it was made of, such as its .onnx"
+
+#: What files of models hold that no reader knows, and what to give instead.
+_INSTEAD = {
+    **dict.fromkeys((".bin", ".pth", ".pt", ".ckpt"), ("holds weights, but no graph", _WEIGHTS)),
+    **dict.fromkeys((".h5", ".hdf5", ".keras"), ("is a file of Keras", _KERAS)),
+    ".tflite": ("is a model of TensorFlow Lite", _KERAS),
+    ".mlmodel": ("is a model of Core ML", _COMPILED),
+    ".mlpackage": ("is a model of Core ML", _COMPILED),
+    **dict.fromkeys((".engine", ".plan", ".trt"), ("is an engine of TensorRT", _COMPILED)),
+}
+
 #: Suffixes for which the content decides.
 _TEXTS = ("", ".txt")
 
@@ -339,7 +355,9 @@ def read_workload(
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in found.options:
-            raise ArgumentError(option, f"means nothing to the format {found.name}", "leave it out")
+            near = close(option, found.options, 0.7)
+            remedy = f"did you mean {' or '.join(near)}?" if near else "leave it out"
+            raise ArgumentError(option, f"means nothing to the format {found.name}", remedy)
     if "devices" in found.takes:
         given["devices"] = devices
     if "step" in found.takes:
@@ -384,10 +402,14 @@ def _found(path: str | Path, name: str | None) -> tuple[Format, Any]:
     if suffix == ".toml":
         problem, remedy = "a cluster is only part of an instance", "name it in 'optpart import … "
         raise InputError("", problem, remedy + "--cluster FILE.toml'", str(path))
+    if suffix in _INSTEAD:
+        raise InputError("", *_INSTEAD[suffix], str(path))
+    near = close(suffix, by_suffix, 0.8)
     raise InputError(
         "",
         f"unknown suffix {suffix!r}",
-        f"use {', '.join(('.json', *by_suffix, '.txt'))}, or name the format with "
+        (f"did you mean {' or '.join(near)}? U" if near else "u")
+        + f"se {', '.join(('.json', *by_suffix, '.txt'))}, or name the format with "
         "'optpart import --format'",
         str(path),
     )
@@ -432,9 +454,11 @@ def _of_json(path: str | Path) -> tuple[Format, Any]:
 
 def _of_content(path: str | Path) -> Format:
     """Tell files apart by their first bytes, else by their text."""
+    if os.path.isfile(path) and not os.path.getsize(path):
+        raise InputError("", "is empty", "give a whole file", str(path))
     found = _sniffed(_sniffing("bytes"), _beginning(path), path)
     if found is None:
-        found = _sniffed(_sniffing("text"), read_text(path), path)
+        found = _sniffed(_sniffing("text"), _text(path), path)
     if found is None:
         raise InputError(
             "",
@@ -443,6 +467,17 @@ def _of_content(path: str | Path) -> Format:
             str(path),
         )
     return found
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return read_text(path)
+    except InputError as error:
+        if "UTF-8" not in error.problem:
+            raise
+        files = ", ".join(row.name for row in FORMATS.values() if row.content == "bytes")
+        problem = f"is neither text nor a model of {files}"
+        raise InputError("", problem, _WEIGHTS, str(path)) from None
 
 
 def _beginning(path: str | Path) -> bytes:

@@ -34,6 +34,7 @@ from optpart.errors import FaultsOf, InputError
 from optpart.formats.llm import (
     ATTENTION,
     EMBEDDING,
+    EXPERTS,
     HEAD,
     MLP,
     MOST_LAYERS,
@@ -93,7 +94,18 @@ _INSIDE = (
     ("attn_", ATTENTION), ("post_attention_norm", ATTENTION),
     ("ffn_", MLP), ("post_ffw_norm", MLP), ("exp_probs_b", MLP), ("layer_output_norm", MLP),
 )  # fmt: skip
-_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)(_exps|\.\d+)\.")
+_OF_EXPERTS = r"ffn_(gate|up|down|gate_up)(_exps|\.\d+)\."
+_EXPERTS = re.compile(_OF_EXPERTS)
+
+
+def _beginnings(place: str) -> str:
+    return f"({'|'.join(re.escape(start) for start, at in (*_OUTSIDE, *_INSIDE) if at == place)})"
+
+
+#: Pattern of the names of tensors by where they belong; in blocks, of what follows the number.
+TENSORS = {place: _beginnings(place) for place in (EMBEDDING, ATTENTION, MLP, NORM, HEAD)} | {
+    EXPERTS: _OF_EXPERTS
+}
 
 #: Architectures that compute attention and feed-forward of the same input.
 _PARALLEL = frozenset({"falcon", "phi2", "gptj", "command-r", "cohere2"})
@@ -393,6 +405,7 @@ def _transformer(header: _Header, path: Path) -> Transformer:
         experts=entries.whole("expert_count", 0, least=0),
         experts_used=entries.whole("expert_used_count", 0, least=0),
         copied=True,
+        apart=True,
         longest=entries.whole("context_length") if "context_length" in entries else None,
         parallel=entries.architecture in _PARALLEL
         or bool(header.entries.get(f"{entries.architecture}.use_parallel_residual")),

@@ -133,6 +133,7 @@ _RMS = frozenset({"t5", "mt5", "umt5"})
 _ENCODER_BLOCK = re.compile(r"(?:\w+\.)?encoder\.(?:layer|layers|block)\.\d")
 #: A matrix that makes words of states.
 _WORDS = re.compile(r"(?:lm_head|embed_out|proj_out|cls\.predictions\.decoder)\.weight")
+_EMBEDDED = re.compile(r"(?:.*\.)?(?:embed_tokens|wte|word_embeddings|embed_in|shared)\.weight")
 _PARALLEL = frozenset({"phi", "gptj", "cohere", "cohere2"})
 
 
@@ -203,7 +204,7 @@ def modules(path: str | Path) -> Modules:
             names = transformers_model.names(path if path.is_dir() else path.parent)
         else:
             tensors = [name for name in _opened(path)[1] if not _COMPUTED.fullmatch(name)]
-            names = {name: name for name in (*tensors, *_unwritten(tensors))}
+            names = {**{name: name for name in tensors}, **dict(_unwritten(tensors))}
         vertices = _parts(names)
         inside: dict[str, set[str]] = {}
         for name, vertex in vertices.items():
@@ -226,13 +227,15 @@ def _around(tensor: str) -> list[str]:
     return [tensor[:i] for i, sign in enumerate(tensor) if sign == "."]
 
 
-def _unwritten(tensors: Sequence[str]) -> Iterator[str]:
-    """Yield the names under which files do not repeat a matrix that several modules share."""
-    heads = [name for name in tensors if _WORDS.fullmatch(name)]
-    if not heads and not any("predictions" in name for name in tensors):
-        yield "lm_head.weight"
-    if "shared.weight" in tensors:
-        yield from ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+def _unwritten(tensors: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names under which files do not repeat a matrix, and the name that they hold."""
+    words = next(filter(_EMBEDDED.fullmatch, tensors), None)
+    if words is None:
+        return
+    if not any(_WORDS.fullmatch(name) or "predictions" in name for name in tensors):
+        yield "lm_head.weight", words
+    if words == "shared.weight":
+        yield from ((f"{stack}.embed_tokens.weight", words) for stack in ("encoder", "decoder"))
 
 
 def _opened(path: Path) -> tuple[Mapping[str, Any], dict[str, Weight]]:

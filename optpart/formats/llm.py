@@ -5,18 +5,21 @@ A reader (:mod:`~optpart.formats.gguf`, :mod:`~optpart.formats.safetensors`,
 belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes are in bytes.
 
 Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attention`` and
-``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Each vertex hands its
-hidden states on to the next: batch x tokens x hidden numbers. Models of an encoder alone have
-neither cache nor causal mask, and no norm or head if their weights have none. A model of encoder
-and decoder has two such chains, ``encoder.embedding``, … and ``decoder.embedding``, …, ``head``;
-every block of the decoder reads what the encoder ends with. One step computes both.
+``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
+``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
+experts. Each vertex hands its hidden states on to the next: batch x tokens x hidden numbers; a
+router also hands on which experts every token uses, and with what weights. Models of an encoder
+alone have neither cache nor causal mask, and no norm or head if their weights have none. A model of
+encoder and decoder has two such chains, ``encoder.embedding``, … and ``decoder.embedding``, …,
+``head``; every block of the decoder reads what the encoder ends with. One step computes both.
 
 Memory
     The weights of a vertex and, for attention, the keys and values of ``context`` positions of
     every sequence; under a sliding window, those of the window only. Blocks of a decoder also
     hold keys and values of what the encoder read. If the head uses the matrix of the embedding,
     they share a device and the embedding alone holds it, or each holds a copy. Buffers for
-    intermediate results are not counted.
+    intermediate results are counted apart, as a reserve of every device: they are those of
+    llama.cpp with flash attention, for as many tokens as it computes at a time.
 
 Work
     :mod:`~optpart.formats.operator_cost` defines what counts. Every token is multiplied with every
@@ -54,6 +57,7 @@ from optpart.formats.operator_cost import NORMALIZATION, RMS_NORMALIZATION, atte
 from optpart.limits import MOST_TOKENS, check_size
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
+from optpart.problem.units import quantity
 from optpart.problem.workload import Work, Workload
 
 #: Elements and bytes of a block of each type. Names of quantised types are those of GGML.
@@ -78,9 +82,20 @@ _TYPE_OF = {name.lower(): name for name in TYPES} | _SAME
 EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
     "embedding", "attention", "cross", "mlp", "norm", "head",
 )  # fmt: skip
+#: The part of a feed-forward that is a mixture of experts.
+EXPERTS = "experts"
+
+GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
+
+#: Bytes that a runtime takes on a device for itself: what llama.cpp leaves free (``--fit-target``).
+RUNTIME = 2**30
+#: Tokens that llama.cpp computes at a time (``--ubatch-size``).
+_AT_A_TIME = 512
+#: Parts of a prompt that its devices work on at a time (``GGML_SCHED_MAX_COPIES``).
+_COPIES = 4
 
 _CONTEXT = 4096
 _LOGITS = "float32"  # as samplers take them
@@ -187,6 +202,8 @@ class Transformer:
         Whether the head uses the matrix of the embedding; by default if it has none of its own.
     copied : bool
         Whether its runtime gives such a head a copy.
+    apart : bool
+        Whether its runtime can place the experts of a block apart from the rest.
     assumed : tuple of str
     """
 
@@ -207,6 +224,7 @@ class Transformer:
     encoder: Transformer | None = None
     head_tied: bool | None = None
     copied: bool = False
+    apart: bool = False
     assumed: tuple[str, ...] = ()
 
     @property
@@ -248,13 +266,17 @@ class Step:
         Type of keys and values.
     activations : str, optional
         Type of the hidden states; by default the model's.
-    granularity : {"block", "attention+mlp"}
-        One vertex or two per block.
+    granularity : {"block", "attention+mlp", "attention+mlp+experts"}, optional
+        One, two or, of a mixture of experts, three vertices per block; by default as the runtime
+        of the file can place them.
     tied : {"share", "copy"}, optional
         If the head uses the matrix of the embedding: whether they share a device, or both hold
         it; by default as the runtime of the file does.
     logits : {"last", "all"}
         Whether the head computes the logits of the last token only, or of all new ones.
+    reserve : int or str, optional
+        Memory that is kept free on every device, in bytes or as in ``"2 GiB"``; by default
+        :data:`RUNTIME` and room for intermediate results.
 
     Raises
     ------
@@ -268,14 +290,17 @@ class Step:
     context: int | None = None
     kv_dtype: str = "float16"
     activations: str | None = None
-    granularity: str = "block"
+    granularity: str | None = None
     tied: str | None = None
     logits: str = "last"
+    reserve: int | str | None = None
 
     def __post_init__(self) -> None:
+        if self.reserve is not None:
+            quantity(self.reserve, "size", "reserve")
         for place, value, choices in (
             ("mode", self.mode, (None, "decode", "prefill")),
-            ("granularity", self.granularity, ("block", "attention+mlp")),
+            ("granularity", self.granularity, (None, *GRANULARITIES)),
             ("tied", self.tied, (None, "copy", "share")),
             ("logits", self.logits, ("last", "all")),
         ):
@@ -401,8 +426,18 @@ def chain(model: Transformer, step: Step) -> Workload:
                 builder.edge(encoder.vertices[-1].name, vertex.name)
         if not encoder.held[EMBEDDING, None]:
             builder.colocate(encoder.vertices[0].name, chains[1].vertices[0].name)
+    buffers = max(each.buffers() for each in chains)
+    if step.reserve is None:
+        reserve, what = RUNTIME + buffers, "the runtime (1 GiB) and intermediate results"
+    else:
+        reserve, what = math.ceil(quantity(step.reserve, "size", "reserve")), "the runtime"
     return Workload(
         graph=builder.build(),
+        reserve=reserve,
+        reserved_for=what,
+        cached=tuple(vertex.cached for vertex in vertices),
+        sequences=chains[-1].batch if model.causal else 0,
+        context=chains[-1].context if model.causal else 0,
         work=Work(
             kinds=tuple(vertex.kind for vertex in vertices),
             precisions=tuple(vertex.precision for vertex in vertices),
@@ -419,7 +454,8 @@ def chain(model: Transformer, step: Step) -> Workload:
 class _Cost(NamedTuple):
     """A vertex: its kind and precision, operations, bytes read and written, memory, output.
 
-    ``crosses`` says whether it reads what the encoder ends with.
+    ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
+    memory are keys and values.
     """
 
     name: str
@@ -431,6 +467,7 @@ class _Cost(NamedTuple):
     memory: int
     output: int
     crosses: bool = False
+    cached: int = 0
 
 
 class _Chain:
@@ -469,6 +506,11 @@ class _Chain:
         self.shares = model.tied and (step.tied or ("copy" if model.copied else "share")) == "share"
         every = step.logits == "all" or not model.causal
         self.positions = self.batch * (self.tokens if every else 1)
+        mixture = any(weight.experts for weight in model.weights)
+        if step.granularity == THIRDS and not mixture:
+            remedy = f"give {BLOCKS} or {HALVES}"
+            raise InputError("granularity", "the model has no experts", remedy)
+        self.granularity = step.granularity or (THIRDS if model.apart and mixture else BLOCKS)
         self.hidden = self._states(self.batch * self.tokens)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
@@ -527,24 +569,33 @@ class _Chain:
         )
 
     def _block(self, number: int) -> list[_Cost]:
-        parts = [self._attention(number), self._mlp(number)]
-        if self.step.granularity != "block":
-            return parts
-        attention, mlp = parts
+        attention, mlp = self._attention(number), self._of_block(MLP, number)
+        if self.granularity == BLOCKS:
+            return [self._whole(number, attention, self._feed_forward(number, MLP, mlp))]
+        experts = [weight for weight in mlp if weight.experts]
+        if self.granularity == HALVES or not experts:
+            return [attention, self._feed_forward(number, MLP, mlp)]
+        # A number and a weight of 4 bytes for each expert that a token uses.
+        chosen = self.batch * self.tokens * self.model.experts_used * 8
+        router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
+        router = router._replace(written=router.written + chosen, output=router.output + chosen)
+        mixture = self._feed_forward(number, EXPERTS, experts)
+        return [attention, router, mixture._replace(read=mixture.read + chosen)]
+
+    def _whole(self, number: int, attention: _Cost, mlp: _Cost) -> _Cost:
         held = [w for place in (ATTENTION, CROSS, MLP) for w in self._of_block(place, number)]
-        return [
-            _Cost(
-                name=f"block.{number}",
-                kind="TransformerBlock",
-                precision=self._precision(held),
-                flops=attention.flops + mlp.flops,
-                read=attention.read + mlp.read - self.hidden,
-                written=attention.written + mlp.written - self.hidden,
-                memory=attention.memory + mlp.memory,
-                output=self.hidden,
-                crosses=attention.crosses,
-            )
-        ]
+        return _Cost(
+            name=f"block.{number}",
+            kind="TransformerBlock",
+            precision=self._precision(held),
+            flops=attention.flops + mlp.flops,
+            read=attention.read + mlp.read - self.hidden,
+            written=attention.written + mlp.written - self.hidden,
+            memory=attention.memory + mlp.memory,
+            cached=attention.cached,
+            output=self.hidden,
+            crosses=attention.crosses,
+        )
 
     def _of_block(self, place: str, number: int) -> list[Weight]:
         return self.held[place, number] + self.held[place, None]
@@ -573,6 +624,7 @@ class _Chain:
             read=weights + self.hidden + self.batch * attended * cached,
             written=self.hidden + self.batch * self.tokens * cached,
             memory=_bytes(held) + self.batch * min(self.context, window) * cached,
+            cached=self.batch * min(self.context, window) * cached,
             output=self.hidden,
         )
         return cost if self.encoder is None else self._crossing(cost, number, cached)
@@ -591,14 +643,14 @@ class _Chain:
             read=own.read + _bytes(held) + self.encoder.hidden + there * cached,
             written=own.written + there * cached,
             memory=own.memory + _bytes(held) + there * cached,
+            cached=own.cached + there * cached,
             crosses=True,
         )
 
-    def _mlp(self, number: int) -> _Cost:
-        held = self._of_block(MLP, number)
+    def _feed_forward(self, number: int, part: str, held: list[Weight]) -> _Cost:
         flops, weights = self._product(held)
         return _Cost(
-            name=f"block.{number}.mlp",
+            name=f"block.{number}.{part}",
             kind="FeedForward",
             precision=self._precision(held),
             flops=flops,
@@ -648,6 +700,35 @@ class _Chain:
             memory=memory,
             output=logits,
         )
+
+    def buffers(self) -> int:
+        """Return the bytes of intermediate results that a device holds at most at a time.
+
+        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Of
+        the mask and of the hidden states from the device before, there are four copies, so that
+        devices may work on several parts of a prompt at a time. Live at a time are up to eight more
+        copies of the hidden states (before and after the norm, what is added) with small inputs
+        and holes between them, and
+
+        - queries, keys, values, and what the attention makes of them; or
+        - both factors of a feed-forward and their product, and what every expert adds; or
+        - the logits, of all tokens since any may be asked for.
+        """
+        model, positions = self.model, self.batch * self.context
+        tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
+        masks = len({layer.window for layer in model.layers}) * tokens * positions * 2
+        most = model.vocab
+        for number, layer in enumerate(model.layers):
+            width = max(layer.key_width, layer.value_width)
+            most = max(most, (3 * layer.heads + 4 * layer.kv_heads) * width)
+            for weight in self._of_block(MLP, number):
+                if weight.is_matrix:
+                    live = 3 * (weight.elements // model.hidden)
+                    if weight.experts:
+                        live = _share(live, model.experts_used, model.experts)
+                        live += model.experts_used * model.hidden
+                    most = max(most, live)
+        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
@@ -699,7 +780,12 @@ class _Chain:
         if model.experts and self.batch * self.tokens > 1:
             most = min(model.experts, self.batch * self.tokens * model.experts_used)
             yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."
-        if model.parallel and step.granularity != "block":
+        if self.granularity == THIRDS and step.granularity is None:
+            yield (
+                "The experts of a block are a vertex of their own, since they may be on another "
+                f"device than its attention; --granularity {BLOCKS} keeps blocks whole."
+            )
+        if model.parallel and self.granularity != BLOCKS:
             yield (
                 "Attention and feed-forward of a block, which the model computes side by side, "
                 "come one after the other."

@@ -4,9 +4,12 @@ The complete events (``"ph": "X"``) that count, with ``ts`` and ``dur`` in micro
 
 - ``cpu_op``: an operator such as ``aten::conv2d``, on a thread of the host. One that no other
   encloses is called as ``torch.fx`` calls the node of its call: ``conv2d``, ``conv2d_1``, and so on
-  in the order of execution, provided that the graph has just as many nodes of this name;
+  in the order of execution, provided that the graph has just as many nodes of this name. An
+  operator of another name stands for its kind, such as ``aten.chunk``: a vertex that is called
+  after one of several outputs (``getitem``) is matched by that;
 - ``user_annotation``: a ``record_function`` range, which has its own name; ``ProfilerStep#3`` is
-  one step, in which every vertex runs once;
+  one step, in which every vertex runs once. Without steps, a file in which every operator ran R
+  times as often as the graph has it holds R runs of the model;
 - ``kernel``, ``gpu_memcpy``, ``gpu_memset``: work on a device, which a call on the host
   (``cuda_runtime``, ``cuda_driver``) of the same ``correlation`` has launched; where no call has,
   the operator of the same ``External id`` counts.
@@ -82,7 +85,7 @@ def from_document(document: Any, names: Collection[str]) -> Profile:
     """Read a parsed profile."""
     trace = _sorted(document)
     wanted = set(names)
-    named, unmatched = _named(trace, wanted)
+    named, unmatched, unnamed = _named(trace, wanted)
     for ranges in named.values():
         ranges.sort(key=lambda each: (each.start, -each.end))
         check_flat(ranges)
@@ -97,11 +100,14 @@ def from_document(document: Any, names: Collection[str]) -> Profile:
         times, remarks = _launched(trace, named)
     if trace.steps:
         remarks.append(f"{len(trace.steps)} steps were profiled.")
+    elif (runs := max(map(len, times.values()), default=1)) > 1:
+        remarks.append(f"no steps are marked; taken as {runs} runs of the model.")
     return Profile(
         {
             name: tuple(time * _MICROSECOND for time in found)
             for name, found in sorted(times.items())
         },
+        unnamed=unnamed,
         unmatched=tuple(sorted(unmatched)),
         remarks=tuple(remarks),
     )
@@ -174,9 +180,12 @@ def _identifier(event: dict[str, Any], key: str) -> str | None:
     return None if value is None else shown(value)
 
 
-def _named(trace: _Trace, wanted: set[str]) -> tuple[dict[Thread, list[Range]], set[str]]:
-    """Return the ranges of vertices by thread, and the names of all other ones."""
+def _named(
+    trace: _Trace, wanted: set[str]
+) -> tuple[dict[Thread, list[Range]], set[str], dict[str, tuple[str, ...]]]:
+    """Return the ranges of vertices by thread, the names of all other ones, and those by kind."""
     found: dict[Thread, list[Range]] = {}
+    unnamed: dict[str, tuple[str, ...]] = {}
     unmatched = set()
     for thread, ranges in trace.annotations.items():
         for each in ranges:
@@ -194,17 +203,51 @@ def _named(trace: _Trace, wanted: set[str]) -> tuple[dict[Thread, list[Range]], 
         if step is not None:
             base = each.name.rpartition("::")[2]
             calls.setdefault(base, {}).setdefault(step, []).append((each, thread))
+    named = {
+        thread: sorted(ranges, key=lambda each: each.start) for thread, ranges in found.items()
+    }
+    runs = 1 if trace.steps else _runs(calls, wanted)
     for base, by_step in calls.items():
         nodes = _nodes(base, wanted)
+        first = next(iter(by_step.values()))
+        kind = first[0][0].name.replace("::", ".")
+        if not nodes and not any(_within(each, named) for of in by_step.values() for each in of):
+            made_up = [base, *(f"{base}_{i}" for i in range(1, len(first) // runs))]
+            if len(first) >= runs and wanted.isdisjoint(made_up):
+                nodes = made_up
+                unnamed[kind] = tuple(made_up)
         if len(by_step) != max(1, len(trace.steps)) or any(
-            len(of_step) != len(nodes) for of_step in by_step.values()
+            len(of_step) != runs * len(nodes) for of_step in by_step.values()
         ):
             unmatched.add(base)
+            unnamed.pop(kind, None)
             continue
         for of_step in by_step.values():
-            for node, (each, thread) in zip(nodes, of_step, strict=True):
+            for node, (each, thread) in zip(nodes * runs, of_step, strict=True):
                 found.setdefault(thread, []).append(Range(each.start, each.end, node))
-    return found, unmatched
+    return found, unmatched, unnamed
+
+
+def _within(call: tuple[Range, Thread], named: Mapping[Thread, Sequence[Range]]) -> bool:
+    """Return whether a call lies in the range of a vertex, which counts it."""
+    each, thread = call
+    ranges = named.get(thread, ())
+    at = bisect_right(ranges, each.start, key=lambda of: of.start) - 1
+    return at >= 0 and each.start < ranges[at].end
+
+
+def _runs(calls: Mapping[str, Mapping[int, Sequence[object]]], wanted: set[str]) -> int:
+    """Return how many runs of the model a file without steps holds: what all operators agree on.
+
+    One if they do not, so that only those match which ran as often as the graph has them.
+    """
+    ratios = {
+        Fraction(len(by_step[0]), len(nodes))
+        for base, by_step in calls.items()
+        if (nodes := _nodes(base, wanted))
+    }
+    ratio = ratios.pop() if len(ratios) == 1 else Fraction(1)
+    return ratio.numerator if ratio.denominator == 1 else 1
 
 
 def _outermost(ranges: list[Range]) -> list[Range]:

@@ -64,15 +64,20 @@ def _model(folder: Path) -> Any:
     try:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         classes = [*(config.architectures or ()), *_AUTOMATIC]
-        with torch.device("meta"):
-            for name in classes:
-                found = getattr(transformers, name, None)
-                if found is None:
-                    continue
-                if not name.startswith("Auto"):
-                    return found(config)
-                if type(config) in found._model_mapping:
-                    return found.from_config(config)
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(getattr(config, "dtype", None) or before)
+        try:
+            with torch.device("meta"):
+                for name in classes:
+                    found = getattr(transformers, name, None)
+                    if found is None:
+                        continue
+                    if not name.startswith("Auto"):
+                        return found(config)
+                    if type(config) in found._model_mapping:
+                        return found.from_config(config)
+        finally:
+            torch.set_default_dtype(before)
     except Exception as error:  # what transformers makes of a faulty configuration is anything
         problem = f"transformers cannot make this model ({str(error).splitlines()[0]})"
         raise InputError("config.json", problem, "give the config.json of a model") from None

@@ -27,6 +27,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.search.annealer",
         "optpart.search.balance",
         "optpart.search.evaluator",
+        "optpart.search.fill",
         "optpart.search.layout",
         "optpart.search.plan",
         "optpart.search.repair",

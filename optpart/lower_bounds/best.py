@@ -163,6 +163,7 @@ def each_bound(
     instance: Instance,
     seconds: float = SECONDS,
     *,
+    makespan: Fraction | None = None,
     besides: Sequence[Bound] = (),
     without: Container[str] = (),
     begins: Callable[[str], None] | None = None,
@@ -173,11 +174,13 @@ def each_bound(
 
     Parameters
     ----------
+    makespan : Fraction, optional
+        Makespan of a schedule; no bound is raised beyond it.
     begins : callable, optional
         Called with the name of each bound before it is computed.
     """
     rows = [row for row in (*BOUNDS.values(), *besides) if row.name not in without]
-    return _each(instance, seconds, None, rows, begins)
+    return _each(instance, seconds, makespan, rows, begins)
 
 
 def largest(bounds: Iterable[LowerBound]) -> LowerBound:

@@ -29,7 +29,7 @@ def cpsat(job: Job, watch: Watch | None = None, *, searches: bool = True) -> Res
         If the start contradicts the placement or order that the goal gives.
     """
     improve = _by_search if searches else None
-    return solve(job, watch, starts=heuristic_schedules, improve=improve)
+    return solve(job, watch, starts=partial(heuristic_schedules, goal=job.goal), improve=improve)
 
 
 #: Solves as :func:`cpsat` does, but without a search before it, however large the instance.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from optpart.exact.milp import solve_milp
 from optpart.exact.milp_task import Solver
 from optpart.methods.starts import heuristic_schedules
@@ -15,4 +17,5 @@ def milp(job: Job, watch: Watch | None = None, *, solver: Solver = "HiGHS") -> R
 
     See :func:`optpart.exact.milp.solve_milp` for supported models, parameters and errors.
     """
-    return solve_milp(job, watch, solver=solver, starts=heuristic_schedules)
+    starts = partial(heuristic_schedules, goal=job.goal)
+    return solve_milp(job, watch, solver=solver, starts=starts)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from optpart.children.crew import HERE, Crew
 from optpart.methods import registry
-from optpart.methods.starts import UNTIMED
+from optpart.methods.starts import UNTIMED, fills
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import StateFile
 from optpart.search.search import run_search
@@ -97,10 +97,11 @@ def _search(
 def heuristic_starts(
     instance: Instance, seed: int, *, fast_only: bool
 ) -> Iterator[Schedule | None]:
-    """Yield the schedule of each heuristic, starting with the fast ones that every solver uses."""
+    """Yield the schedule of each heuristic: fills, the fast ones of every solver, then others."""
     names = registry.starts()
     if instance.vertices <= _ALL_PAIRS and not fast_only:
         installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]
+    yield from fills(instance)
     for name in dict.fromkeys(names):
         yield registry.run(name, Job(instance, budget=UNTIMED, seed=seed)).schedule

@@ -37,10 +37,12 @@ from optpart.solution.result import (
     Result,
     Status,
     Watch,
+    conclude,
     proven_infeasible,
     with_bound,
 )
 from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
 
 #: The parts of a schedule that can be fixed.
@@ -54,6 +56,9 @@ WORKERS = 2
 
 #: Seconds of a time limit that are kept for the end of every vertex.
 _END_OF_VERTEX = 1e-5
+
+#: Share of the time for the least makespan where the traffic is minimised after it.
+_FIRST = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,8 @@ class Question:
         for this machine alone.
     everybody : bool
         Whether to use all workers of that cluster instead of as many as the budget has.
+    near : Fraction or None
+        By how many percent a schedule may be longer than the shortest that is found first.
     """
 
     job: Job
@@ -83,6 +90,7 @@ class Question:
     forced: bool = False
     cluster: str | None = None
     everybody: bool = False
+    near: Fraction | None = None
 
     @property
     def goal(self) -> Goal | None:
@@ -103,17 +111,76 @@ class Question:
             If enumeration contradicts the result for a small instance.
         """
         expect()
-        asked = clock.now() if begin is None else begin
+        asked, goal = clock.now() if begin is None else begin, self.job.goal
         end = asked + self.job.budget.seconds - _ending(self.job.instance)
         if self.cluster is not None:
             result, asked = self._spread(watch)
             end = asked + self.job.budget.seconds
-        elif registry.is_own(self.method):
-            result = self._own(watch, end)
         else:
-            result = self._run(watch, end)
+            begun = clock.now()
+            if self._in_two_steps:
+                result, goal = self._first_shortest(watch, end)
+            else:
+                answers = self._own if registry.is_own(self.method) else self._run
+                result = answers(watch, end)
+            # A pair of strategies is timed around the strategies, without what is loaded once.
+            if registry.split(self.method) is None:
+                result = replace(result, seconds=clock.now() - begun)
         result = bounded(result, min(SECONDS, max(0.0, end - clock.now())))
-        return confirmed(result, self.job.goal)
+        return confirmed(result, goal)
+
+    @property
+    def _in_two_steps(self) -> bool:
+        """True if the least makespan is sought first, as if nothing else were asked for."""
+        goal = self.job.goal
+        lexicographic = goal.objective == "lexicographic" and goal.makespan is None
+        return self.near is not None or (lexicographic and self.method == "auto")
+
+    def _first_shortest(self, watch: Watch | None, end: float) -> tuple[Result, Goal]:
+        """Find a short schedule, then one of less traffic; return also the goal that this has.
+
+        If the makespan is proven or a longer one will do, the second step has the traffic as its
+        objective, and the makespan as a limit.
+        """
+        job, begin = self.job, clock.now()
+        seconds = max(0.0, end - begin)
+
+        def run(goal: Goal, seconds: float, start: Schedule | None) -> Result:
+            budget = replace(job.budget, seconds=max(0.0, seconds))
+            return registry.run(
+                self.method, replace(job, goal=goal, budget=budget, start=start), watch
+            )
+
+        first = run(replace(job.goal, objective="makespan"), _FIRST * seconds, job.start)
+        if first.makespan is None:
+            return replace(first, objective=job.goal.objective), job.goal
+        goal, second = job.goal, first
+        limit = first.makespan * (1 + (self.near or Fraction(0)) / 100)
+        if self.near is not None:
+            goal = replace(goal, makespan=limit)
+        if first.termination is not Termination.INTERRUPTED:
+            limited = replace(goal, objective="traffic", makespan=limit)
+            closed = self.near is not None or first.status is Status.OPTIMAL
+            second = run(limited if closed else goal, end - clock.now(), first.schedule)
+        bounds = dict(second.bounds)
+        known = [x.lower_bound for x in (first, second) if x.lower_bound is not None]
+        if known:
+            bounds["makespan"] = max(known)
+        result = conclude(
+            job.instance,
+            self.method,
+            second.schedule or first.schedule,
+            bound=bounds,
+            goal=goal,
+            termination=second.termination,
+            reason=second.reason,
+            seed=job.seed,
+            workers=job.budget.workers,
+            trace=second.trace if self.near is not None else first.trace,
+        )
+        by = first if second.schedule_by in ("", "start") else second
+        bound_by = second.bound_by if second is not first and closed else first.bound_by
+        return replace(result, schedule_by=by.schedule_by, bound_by=bound_by), goal
 
     def _run(self, watch: Watch | None, end: float) -> Result:
         budget = replace(self.job.budget, seconds=max(0.0, end - clock.now()))
@@ -142,7 +209,6 @@ class Question:
 
     def _own(self, watch: Watch | None, end: float) -> Result:
         """Run a method that is not built in, which may raise or claim anything."""
-        begin = clock.now()
         try:
             claimed: object = self._run(watch, end)
         except OptpartError:
@@ -155,7 +221,7 @@ class Question:
         result = audited(claimed, job.instance, self.method, job.seed, self.goal)
         if result.refused:
             raise PluginError(self.method, result.reason, "fix the method")
-        return result if result.seconds else replace(result, seconds=clock.now() - begin)
+        return result
 
     def front(self, watch: Watch | None = None) -> list[Result]:
         """Return the Pareto front of makespan and traffic; see :func:`pareto`."""
@@ -196,6 +262,7 @@ def ask(
     *,
     objective: Objective = "makespan",
     within: str | int | Fraction | None = None,
+    within_percent: str | int | Fraction | None = None,
     traffic_limit: str | int | Fraction | None = None,
     fix: Fix | None = None,
     start: Start | None = None,
@@ -254,7 +321,11 @@ def ask(
         contiguous=contiguous,
         device_order=given_device_order(instance, device_order),
     )
-    registry.require(method, instance, goal)
+    near = _limit(within_percent, "within_percent", non_negative)
+    if near is not None:
+        _check_near(method, goal, cluster)
+    asked = goal if near is None or goal.makespan is not None else replace(goal, makespan=near)
+    registry.require(method, instance, asked)
     # On a cluster, one worker is here.
     require_memory(
         instance, method, goal, budget if cluster is None else replace(budget, workers=1)
@@ -263,7 +334,20 @@ def ask(
     if checkpoint is not None or resume:
         options = _checkpoint(method, checkpoint, resume)
     job = Job(instance, goal, budget, seed, first)
-    return Question(job, method, options, forced, cluster, everybody=workers is None)
+    return Question(job, method, options, forced, cluster, workers is None, near)
+
+
+def _check_near(method: str, goal: Goal, cluster: str | None) -> None:
+    """Raise an error unless schedules near the least makespan can be asked for."""
+    if goal.objective != "traffic":
+        raise ArgumentError(
+            "within_percent", f"used with objective {goal.objective}", "minimise the traffic"
+        )
+    if goal.makespan is not None:
+        raise ArgumentError("within_percent", "used with `within`", "leave one of them out")
+    if cluster is not None or registry.is_own(method):
+        where = "on a cluster" if cluster is not None else f"by {method}"
+        raise ArgumentError("within_percent", f"not supported {where}", "use auto, here")
 
 
 def _cluster(engine: str, method: str) -> str | None:

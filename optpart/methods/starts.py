@@ -13,6 +13,7 @@ from optpart.formats.result import read_schedule
 from optpart.limits import MOST_SECONDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule, retime
@@ -26,18 +27,25 @@ _SCHEDULER = "pct"
 #: The budget of a heuristic that only the time limit around the call ends.
 UNTIMED = Budget(MOST_SECONDS)
 
+#: The goal of a search for the least makespan, with nothing given.
+_SHORTEST = Goal()
+
 
 def heuristic_schedules(
-    instance: Instance, seed: int = 0, memory: int | None = None
+    instance: Instance, seed: int = 0, memory: int | None = None, *, goal: Goal = _SHORTEST
 ) -> Iterator[Schedule]:
     """Yield the schedules that the heuristics for starts of solvers find.
 
-    If they find none, placements are sought by exchanges and by an exact method. When the time
-    limit around the call is over (:mod:`optpart.clock`), no further heuristic begins.
+    The first fills one device after another, if memory is limited or the goal asks for blocks. If
+    none is found, placements are sought by exchanges and by an exact method. When the time limit
+    around the call is over (:mod:`optpart.clock`), no further heuristic begins.
     """
     found = False
+    for fill in fills(instance, goal):
+        found = True
+        yield fill
     for number, name in enumerate(registry.starts()):
-        if number and is_time_up():
+        if (found or number) and is_time_up():
             return
         job = Job(instance, budget=UNTIMED, seed=seed)
         schedule = registry.run(name, job).schedule
@@ -46,6 +54,17 @@ def heuristic_schedules(
             yield schedule
     if not found:
         yield from _packed(instance, seed, memory)
+
+
+def fills(instance: Instance, goal: Goal = _SHORTEST) -> Iterator[Schedule]:
+    """Yield the best schedule that fills one device after another, where that is of use."""
+    from optpart.search.fill import filled
+
+    limited = any(capacity is not None for capacity in instance.cluster.memory)
+    if goal.blocks or (limited and instance.model.memory != "none"):
+        schedule = filled(instance, goal.device_order)
+        if schedule is not None:
+            yield schedule
 
 
 def _packed(instance: Instance, seed: int, memory: int | None) -> Iterator[Schedule]:

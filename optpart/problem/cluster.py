@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked, checked_names
 from optpart.errors import InputError
 from optpart.escaping import brief
 from optpart.problem.rational import (
@@ -26,6 +27,7 @@ from optpart.problem.rational import (
 Matrix = Number | None | Sequence[Sequence[Number | None]]
 
 
+@checked_names
 @dataclass(frozen=True)
 class Device:
     """One device: name, speed (operations per time unit), type, memory (``None`` = unlimited)."""
@@ -36,6 +38,7 @@ class Device:
     memory: Number | None = None
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """A set of devices and their links ([L] §2.2, [M] §2), held in arrays.
@@ -65,6 +68,19 @@ class Cluster:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def only(self, kept: Sequence[int]) -> Cluster:
+        """Return the cluster of some of the devices, by number, and the links between them."""
+        pairs = np.ix_(kept, kept)
+        return Cluster(
+            tuple(self.names[d] for d in kept),
+            tuple(self.types[d] for d in kept),
+            self.speed.take(np.asarray(kept)),
+            tuple(self.memory[d] for d in kept),
+            self.bandwidth.take(pairs),
+            self.infinite[pairs],
+            self.latency.take(pairs),
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Cluster):
@@ -117,6 +133,9 @@ class Cluster:
         seen: dict[str, int] = {}
         for d, device in enumerate(devices):
             place = f"devices[{d}].name"
+            if not isinstance(device, Device):
+                remedy = "give a Device, such as Device('gpu', 10)"
+                raise InputError(f"devices[{d}]", f"is {shown(device)}", remedy)
             if not isinstance(device.name, str) or not device.name:
                 raise InputError(place, "missing name", "give every device a unique name")
             if device.name in seen:
@@ -126,7 +145,10 @@ class Cluster:
                     "give every device a unique name",
                 )
             check_text(device.name, place)
-            if isinstance(device.type, str):
+            if device.type is not None:
+                if not isinstance(device.type, str):
+                    problem = f"{shown(device.type)} is not a name"
+                    raise InputError(f"devices[{d}].type", problem, "name a type")
                 check_text(device.type, f"devices[{d}].type")
             seen[device.name] = d
         k = len(devices)
@@ -182,6 +204,8 @@ def _positive(value: object, place: str) -> Fraction:
 
 
 def _matrix(value: Any, k: int, place: str) -> list[list[Fraction | None]]:
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if not isinstance(value, Sequence) or isinstance(value, str):
         entry = None if value is None else non_negative(value, place)
         return [[entry] * k for _ in range(k)]

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked
 from optpart.errors import InputError
 from optpart.problem.rational import Number, RationalArray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Durations:
     """Run times given per vertex and device, in place of ``c_v / s_d``.
@@ -44,6 +46,8 @@ class Durations:
     @classmethod
     def of(cls, rows: Sequence[Sequence[Number | None]], n: int, k: int) -> Durations:
         """Read ``n`` rows of ``k`` times; ``None`` means that the vertex cannot run there."""
+        if isinstance(rows, np.ndarray):
+            rows = rows.tolist()
         if len(rows) != n:
             raise InputError("durations", f"{len(rows)} rows", f"give {n} rows, one per vertex")
         for v, row in enumerate(rows):

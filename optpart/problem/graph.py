@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked, checked_names
 from optpart.choices import close
 from optpart.errors import InputError
 from optpart.problem import networkx_attributes
@@ -26,6 +27,7 @@ CONTROL = -1
 DelayMatrix = tuple[tuple[Fraction | None, ...], ...]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A directed acyclic dataflow graph, held in arrays ([L] §2.2, [M] §2).
@@ -194,7 +196,9 @@ class Graph:
             path.append(u)
 
     @classmethod
-    def from_networkx(cls, graph: nx.DiGraph[Any]) -> Graph:
+    def from_networkx(
+        cls, graph: nx.DiGraph[Any], *, attributes: Mapping[str, str] | None = None
+    ) -> Graph:
         """Read a networkx ``DiGraph`` or ``MultiDiGraph``.
 
         Node attributes: ``ops`` (or ``weight``), ``memory``, ``device_type``, ``devices``,
@@ -207,12 +211,23 @@ class Graph:
         Parallel edges of a ``MultiDiGraph`` are edges of their own, whatever their attributes.
         Their keys only tell them apart.
 
+        Parameters
+        ----------
+        attributes : mapping from str to str, optional
+            What the graph calls these attributes, if not so:
+            ``{"ops": "cost", "memory": "weights", "size": "bytes"}``. Every vertex and every edge
+            must have them, only ``output`` may be missing.
+
         Raises
         ------
         InputError
-            If it has any other attribute, or two for the same quantity, is undirected, or an edge
-            without attributes has a number as its key that may be meant as its size.
+            If it has any other attribute, lacks one that was named, or has two for the same
+            quantity, is undirected, or an edge without attributes has a number as its key that may
+            be meant as its size.
         """
+        networkx_attributes.check_graph(graph)
+        if attributes:
+            graph = networkx_attributes.renamed(graph, attributes)
         networkx_attributes.check(graph)
         builder = GraphBuilder()
         for node, data in graph.nodes(data=True):
@@ -317,6 +332,7 @@ class GraphBuilder:
     def __repr__(self) -> str:
         return f"<GraphBuilder: {len(self._index):,} vertices, {len(self._edges):,} edges>"
 
+    @checked_names
     def vertex(
         self,
         name: str,
@@ -338,9 +354,9 @@ class GraphBuilder:
                 f"{name!r} is already vertices[{self._index[name]}]",
                 "give every vertex a unique name",
             )
-        if isinstance(outputs, str):
+        if isinstance(outputs, str) or not hasattr(outputs, "__iter__"):
             raise InputError(f"{place}.outputs", f"{outputs!r} is not a list", "list the sizes")
-        if isinstance(devices, str):
+        if isinstance(devices, str) or not hasattr(devices or (), "__iter__"):
             raise InputError(f"{place}.devices", f"{devices!r} is not a list", "list the names")
         if device_type is not None and not isinstance(device_type, str):
             raise InputError(
@@ -358,6 +374,7 @@ class GraphBuilder:
         self._outputs.append(list(outputs))
         return self
 
+    @checked_names
     def output(
         self, vertex: str, size: Number, delay: Sequence[Sequence[Number | None]] | None = None
     ) -> int:
@@ -374,6 +391,9 @@ class GraphBuilder:
         place = f"vertices[{v}].outputs[{index}]"
         self._outputs[v].append(size)
         if delay is not None:
+            rows = delay if hasattr(delay, "__iter__") else [delay]
+            if not all(hasattr(row, "__iter__") for row in rows):
+                raise InputError(f"{place}.delay", "is no matrix", "give a row per device")
             self._delays[v, index] = tuple(
                 tuple(
                     None if entry is None else non_negative(entry, f"{place}.delay[{i}][{j}]")
@@ -383,6 +403,7 @@ class GraphBuilder:
             )
         return index
 
+    @checked_names
     def edge(
         self,
         source: str,
@@ -417,12 +438,14 @@ class GraphBuilder:
         self._edges.append((u, v, output))
         return self
 
+    @checked_names
     def colocate(self, *names: str, place: str = "") -> GraphBuilder:
         """Require these vertices to share a device."""
         place = place or f"colocation[{len(self._colocation)}]"
         self._colocation.append(tuple(self._vertex(name, place) for name in names))
         return self
 
+    @checked_names
     def separate(self, first: str, second: str, *, place: str = "") -> GraphBuilder:
         """Forbid two vertices from sharing a device."""
         place = place or f"separation[{len(self._separation)}]"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked
 from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.escaping import brief, writable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Instance(Shown):
     """One TF problem; immutable and checked when built.
@@ -115,6 +117,7 @@ class Instance(Shown):
 
     # --- for other libraries ---------------------------------------------------------------
 
+    @checked
     def plot(self, placement: Mapping[str, str] | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph from left to right, coloured by device if there is a placement.
 
@@ -132,6 +135,7 @@ class Instance(Shown):
         """Return the graph; :meth:`Graph.from_networkx` reads it."""
         return self.graph.to_networkx()
 
+    @checked
     def to_dataframe(self) -> DataFrame:
         """Return a row per vertex; exact numbers as fractions.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
+from optpart.arguments import checked_names
 from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.problem.rational import non_negative
@@ -19,6 +20,7 @@ Release = Literal["end", "start"]
 Resource = tuple[str, int, int]
 
 
+@checked_names
 @dataclass(frozen=True)
 class Model:
     """The rules by which transfers and memory count (design §2).

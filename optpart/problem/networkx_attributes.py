@@ -27,6 +27,52 @@ _ELSEWHERE = {
 }
 
 
+def check_graph(graph: object) -> None:
+    """Refuse what is no graph of networkx."""
+    if not hasattr(graph, "is_directed"):
+        problem = f"is of type {type(graph).__name__}"
+        raise InputError("graph", problem, "give a DiGraph or a MultiDiGraph of networkx")
+
+
+def renamed(graph: Any, attributes: Mapping[str, str]) -> Any:
+    """Return a graph with the names of attributes that are read, in place of other ones.
+
+    Parameters
+    ----------
+    attributes : mapping from str to str
+        What the graph calls an attribute, by the name that is read: ``{"ops": "cost"}``. Names of
+        attributes of vertices concern vertices, those of edges edges, ``weight`` both. A vertex or
+        an edge without such an attribute is refused, except that edges may lack ``output``.
+
+    Raises
+    ------
+    InputError
+        If no attribute of this name is read, or one that the mapping names is missing.
+    """
+    for name in attributes:
+        if name not in (*NODE, *EDGE):
+            remedy = choice(name, dict.fromkeys((*NODE, *EDGE)))
+            raise InputError("attributes", f"no attribute {shown(name)} is read", remedy)
+    found = graph.copy()
+    rows: list[tuple[tuple[str, ...], str, Any]]
+    rows = [(NODE, f"node {shown(node)}", data) for node, data in found.nodes(data=True)]
+    for source, target, data in found.edges(data=True):
+        rows.append((EDGE, f"edge {shown(source)} → {shown(target)}", data))
+    for known, place, data in rows:
+        taken = {name: theirs for name, theirs in attributes.items() if name in known}
+        values = {}
+        for name, theirs in taken.items():
+            if theirs in data:
+                values[name] = data[theirs]
+            elif name != "output":
+                remedy = f"give it, or leave {name!r} out of the option attributes"
+                raise InputError(place, f"no attribute {shown(theirs)}", remedy)
+        for theirs in taken.values():
+            data.pop(theirs, None)
+        data.update(values)
+    return found
+
+
 def check(graph: nx.DiGraph[Any]) -> None:
     """Refuse a graph with anything that would be lost.
 

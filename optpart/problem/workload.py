@@ -9,10 +9,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked
 from optpart.errors import InputError
 from optpart.problem.graph import Graph
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Work:
     """Work and traffic of every vertex, as far as its model file tells.
@@ -42,6 +44,7 @@ class Work:
             array.setflags(write=False)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Workload:
     """The content of a model file: structure, sizes and work, but neither devices nor times.
@@ -62,6 +65,15 @@ class Workload:
     name, source : str
     assumed : tuple of str
         What the reader had to assume, one sentence each, for the user to see.
+    reserve : int
+        Bytes that every device needs beside what its vertices hold, whatever these are.
+    reserved_for : str
+        What that is, to follow "for".
+    cached : tuple of int
+        Bytes of each vertex's memory that are keys and values, and no weights; empty if none are.
+    sequences, context : int
+        How many sequences there are keys and values of, and of how many positions each; 0 if of
+        none.
     """
 
     graph: Graph
@@ -70,10 +82,17 @@ class Workload:
     name: str = "unnamed"
     source: str = ""
     assumed: tuple[str, ...] = ()
+    reserve: int = 0
+    reserved_for: str = ""
+    cached: tuple[int, ...] = ()
+    sequences: int = 0
+    context: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.graph)
         lengths = {device: len(times) for device, times in self.measured.items()}
+        if self.cached:
+            lengths["cached"] = len(self.cached)
         if self.work is not None:
             work = self.work
             parts = ("kinds", "precisions", "flops", "read", "written")

@@ -269,7 +269,10 @@ def plot_comparisons(
     if kind not in KINDS:
         raise InputError("kind", f"unknown {kind!r}", choice(kind, KINDS))
     runs: dict[str, list[_Row]] = defaultdict(list)
-    for comparison in comparisons:
+    for i, comparison in enumerate(comparisons):
+        if not hasattr(comparison, "results"):
+            problem = f"is of type {type(comparison).__name__}"
+            raise InputError(f"comparisons[{i}]", problem, "give what compare or sweep returns")
         for result in sorted(comparison.results, key=lambda result: result.seed):
             over = excess(result.makespan, comparison.reference.makespan)
             runs[result.method].append((result.makespan, over))

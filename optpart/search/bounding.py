@@ -9,7 +9,7 @@ from optpart.lower_bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
 from optpart.problem.instance import Instance
 
 #: The slower bounds respect their time limit up to this many vertices.
-_BOUNDED = 6000
+BOUNDED = 6000
 
 #: Above this many vertices, long paths leave to intervals what few bounds see in the time of a
 #: search; up to it, destructive bounds and branching need the time.
@@ -55,7 +55,7 @@ def bounded(
     Fraction or None
         ``None`` proves the instance infeasible.
     """
-    if instance.vertices <= _BOUNDED:
+    if instance.vertices <= BOUNDED:
         if brief:
             rows = [row for row in BRIEF if row.name not in _KNOWN]
             return best_bound(instance, seconds, makespan, among=rows).value

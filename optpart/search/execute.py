@@ -198,6 +198,17 @@ def _take_channel(port: Any, begin: float, until: float) -> None:
 @inner
 def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
     """Return the sum of relative amounts by which peaks of memory exceed the capacities."""
+    peak = peaks(a, g, r, p, x)
+    over = 0.0
+    for d in range(peak.shape[0]):
+        if peak[d] > r.capacity[d] * (1.0 + 1e-12):
+            over += (peak[d] - r.capacity[d]) / max(r.capacity[d], 1e-9)
+    return over
+
+
+@inner
+def peaks(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
+    """Return the most that each device holds at a time, where that changes with time."""
     k = p.last.shape[0]
     room = a.in_source.shape[0] + g.used_start.shape[0] + x.run[1]
     held = Held(np.empty(room), np.empty(room), np.empty(room), np.empty(room, np.int32))
@@ -218,11 +229,7 @@ def excess(a: Arrays, g: Links, r: Rules, p: Plan, x: Execution) -> Any:
             d = where[i]
             level[d] += -amount[i] if j < c else amount[i]
             peak[d] = max(peak[d], level[d])
-    over = 0.0
-    for d in range(k):
-        if peak[d] > r.capacity[d] * (1.0 + 1e-12):
-            over += (peak[d] - r.capacity[d]) / max(r.capacity[d], 1e-9)
-    return over
+    return peak
 
 
 class Held(NamedTuple):

@@ -48,7 +48,7 @@ _BOUNDING_BESIDE, _BOUNDING_BESIDE_SHORT = 0.2, 0.4
 
 #: Heuristics that are tried even if the share for them is spent, unless half of the budget is: in a
 #: new process, it may take longer to load their compiled code than to run them.
-_TRIED = 3
+_TRIED = 4
 
 #: Maximum share of the time for timing and verifying new incumbents exactly, and what is kept for
 #: the last of them. While large graphs are searched, most improvements are small and soon outdated.

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from optpart.arguments import checked
 from optpart.errors import ArgumentError, InputError, UnsupportedError
 from optpart.escaping import brief
 from optpart.problem.instance import Instance
@@ -54,6 +55,7 @@ MINIMISED: dict[Objective, tuple[Measure, ...]] = {
 Task = int | tuple[int, int]
 
 
+@checked
 @dataclass(frozen=True)
 class Goal:
     """Objective, fixed decisions and limits of an exact method (design §2).

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from optpart.arguments import checked
 from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.footprint import read_memory
@@ -70,6 +71,7 @@ def no_starts(instance: Instance, seed: int, memory: int | None) -> tuple[Schedu
     return ()
 
 
+@checked
 @dataclass(frozen=True)
 class Budget:
     """The time and the workers that a method may use.
@@ -222,6 +224,7 @@ class Result(Shown):
         """The vertices of each device in order of start, by name; ``None`` without a schedule."""
         return None if self.schedule is None else self.schedule.named_order(self.instance)
 
+    @checked
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the schedule, devices over time.
 
@@ -238,6 +241,7 @@ class Result(Shown):
         axes: Axes = faces().plot_schedule(self, ax)
         return axes
 
+    @checked
     def plot_progress(self, *, ax: Axes | None = None) -> Axes:
         """Draw the best value found and the best bound over the seconds of the run.
 
@@ -249,6 +253,7 @@ class Result(Shown):
         axes: Axes = faces().plot_progress(self, ax)
         return axes
 
+    @checked
     def to_dataframe(self) -> DataFrame:
         """Return a row per vertex in order of start; times as doubles, and as exact fractions.
 

@@ -11,13 +11,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.arguments import checked
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
-from optpart.problem.rational import RationalArray
+from optpart.problem.rational import RationalArray, shown
 from optpart.showing import Shown
 from optpart.solution.names import NamedPlacement, placement_of, vertex, whole_order
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Transfers:
     """The crossings of a schedule, as parallel arrays.
@@ -54,6 +56,7 @@ class Transfers:
         )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Schedule(Shown):
     """A placement with exact start times.
@@ -190,14 +193,31 @@ def retime(
     -----
     All times are whole multiples of one unit, so the computation uses Python integers of any size.
     """
-    if isinstance(placement, Mapping):
-        placement = placement_of(instance, placement)
-    where = np.asarray(placement, dtype=np.int32)
+    where = _devices(instance, placement)
     if isinstance(order, Mapping):
         numbers: list[int | tuple[int, int]] = [*whole_order(instance, order, where.tolist())]
     else:
         numbers = [vertex(instance, v, "order") if isinstance(v, str) else v for v in order]
     return _Retiming(instance, where).run(numbers)
+
+
+def _devices(
+    instance: Instance, placement: NDArray[np.int32] | Sequence[int] | NamedPlacement
+) -> NDArray[np.int32]:
+    """Return a placement as an array of the right length, with devices that exist."""
+    if isinstance(placement, Mapping):
+        return placement_of(instance, placement)
+    n, k = instance.vertices, instance.devices
+    remedy = f"give {n} numbers of devices, or a dict of names"
+    where = np.asarray(placement) if n else np.zeros(0, np.int32)
+    if len(placement) != n or where.shape != (n,):
+        raise InputError("placement", f"{len(placement)} entries for {n} vertices", remedy)
+    if n and where.dtype.kind not in "iu":
+        raise InputError("placement", f"{shown(placement[0])} is no number of a device", remedy)
+    if n and not 0 <= where.min() <= where.max() < k:
+        outside = next(d for d in where.tolist() if not 0 <= d < k)
+        raise InputError("placement", f"no device {outside}", f"give numbers from 0 to {k - 1}")
+    return where.astype(np.int32, copy=False)
 
 
 class _Retiming:
@@ -272,7 +292,8 @@ class _Retiming:
         transfers = [item for item in order if isinstance(item, tuple)]
         named = set(transfers)
         vertices = [item for item in order if not isinstance(item, tuple)]
-        whole = sorted(vertices) == list(range(len(self.duration)))
+        numbers = all(isinstance(v, int | np.integer) for v in vertices)
+        whole = numbers and sorted(vertices) == list(range(len(self.duration)))
         if not whole or len(named) < len(transfers) or not named <= self.number.keys():
             raise InputError(
                 "order",

@@ -172,7 +172,7 @@ def divide(
     """
     names = list(dict.fromkeys(pairs))
     for name in names:
-        if registry.split(name) is None:
+        if not isinstance(name, str) or registry.split(name) is None:
             registry.get(name)
             raise InputError(
                 "method", f"{name!r} is not a pair of strategies", "give PARTITIONING+SCHEDULER"

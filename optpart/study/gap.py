@@ -10,10 +10,11 @@ from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
 from optpart import clock
+from optpart.arguments import checked
 from optpart.errors import OptpartError
 from optpart.escaping import brief
 from optpart.limits import check_seed
-from optpart.lower_bounds.best import BOUNDS, SECONDS, best_bound
+from optpart.lower_bounds.best import BOUNDS, SECONDS, Bound, best_bound
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
@@ -23,7 +24,7 @@ from optpart.solution.audit import Finding, contradicted, contradiction, denied,
 from optpart.solution.claim import LIBRARY as THE_LIBRARY
 from optpart.solution.claim import Claim
 from optpart.solution.goal import Measure
-from optpart.solution.result import Budget, Progress, Result, Status
+from optpart.solution.result import Budget, Progress, Result, Status, with_bound
 from optpart.study import library
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted, is_final
@@ -129,6 +130,7 @@ class Comparison(Shown):
         name = brief(self.instance.name)
         return f"<Comparison on {name}: {len(self.results)} results, {self.reference.kind}>"
 
+    @checked
     def plot(
         self, kind: Literal["box", "profile", "mean"] = "mean", *, ax: Axes | None = None
     ) -> Axes:
@@ -387,7 +389,9 @@ def sweep(
     seconds = min(SECONDS, _BOUNDING * budget.seconds)
     late = clock.now() - clock.command_begin()  # until here, which the first bounds make up for
     damaged: dict[Run, Finding] = {}
-    arrivals = _arrivals([run for runs in plan for run in runs], engine, store, watch, damaged)
+    kept: set[Run] = set()
+    every = [run for runs in plan for run in runs]
+    arrivals = _arrivals(every, engine, store, watch, damaged, kept)
     results: dict[Run, Result] = {}
     fault: OptpartError | None = None
     for instance, runs in zip(instances, plan, strict=True):
@@ -404,8 +408,12 @@ def sweep(
             results.update([arrival])
         done = [results[run] for run in runs if run in results]
         if done:
-            reference, judged, found = _judge(instance, done, max(0.0, seconds - late))
+            # What is read again takes no time for bounds: its own are claimed.
+            among = CHEAP if kept.issuperset(runs) else None
+            reference, judged, found = _judge(instance, done, max(0.0, seconds - late), among)
             late = 0.0
+            if store is not None and reference.bound is not None:
+                _keep_bound(store, reference, {r: results[r] for r in runs if r in results}, kept)
             yield Comparison(
                 instance,
                 reference,
@@ -435,10 +443,11 @@ def _arrivals(
     store: Store | None,
     watch: Watch | None,
     damaged: dict[Run, Finding],
+    kept: set[Run],
 ) -> Iterator[tuple[Run, Result]]:
-    """Yield stored results, then those of the engine, which are stored.
+    """Yield stored results, whose runs are added to ``kept``, then those of the engine.
 
-    An invalid row of the store is reported, and its run repeated.
+    Those are stored. An invalid row of the store is reported, and its run repeated.
     """
     missing = []
     if store is not None:
@@ -453,6 +462,7 @@ def _arrivals(
         if known is None:
             missing.append(run)
         else:
+            kept.add(run)
             yield run, known
     for run, result in engine(missing, watch):
         fault: OptpartError | KeyboardInterrupt | None = None
@@ -466,6 +476,23 @@ def _arrivals(
             raise fault
 
 
+def _keep_bound(
+    store: Store, reference: Reference, results: dict[Run, Result], kept: set[Run]
+) -> None:
+    """Store a bound of the reference that no run has, with the first run of the exact method.
+
+    So that whoever reads the store has the same bound as this sweep.
+    """
+    bounds = [r.lower_bound for r in results.values() if r.lower_bound is not None and not r.given]
+    if reference.bound is None or reference.bound <= max(bounds, default=Fraction(0)):
+        return
+    for run, result in results.items():
+        if run.method == EXACT and run not in kept and not result.refused:
+            if is_final(run, result):
+                store.replace(run, with_bound(result, reference.bound))
+            return
+
+
 def _say_other(count: int) -> None:
     if count:
         was, is_ = ("run was", "is") if count == 1 else ("runs were", "are")
@@ -473,7 +500,7 @@ def _say_other(count: int) -> None:
 
 
 def _judge(
-    instance: Instance, results: list[Result], seconds: float
+    instance: Instance, results: list[Result], seconds: float, among: Sequence[Bound] | None
 ) -> tuple[Reference, list[Result], list[Finding]]:
     """Establish the reference from verified schedules and claims that they do not contradict.
 
@@ -481,6 +508,8 @@ def _judge(
     ----------
     seconds : float
         Time limit of the combinatorial bounds, for which no method has stated one as good.
+    among : sequence of Bound or None
+        Those to compute; ``None`` means all.
 
     Returns
     -------
@@ -513,7 +542,7 @@ def _judge(
             else result
             for result in results
         ]
-    reference = _reference(instance, results, known, (least, by), holds, seconds)
+    reference = _reference(instance, results, known, (least, by), holds, seconds, among)
     claimed, proven = known.claimed, reference.bound
     if claimed is not None and proven is not None and claimed < proven:
         bound = f"bound {proven} by {reference.bound_by}"
@@ -529,6 +558,7 @@ def _reference(
     best: tuple[Fraction | None, str],
     holds: Callable[[str, Fraction | None], bool],
     seconds: float,
+    among: Sequence[Bound] | None,
 ) -> Reference:
     """Return the reference that uncontradicted results prove."""
     makespan, makespan_by = best
@@ -549,7 +579,7 @@ def _reference(
     if makespan is None or makespan not in (bound for bound, _ in bounds):
         # What is claimed to be closed is proven again if that is cheap.
         closed = makespan is not None and makespan in (claim.lower_bound for claim in claims)
-        combinatorial = best_bound(instance, seconds, makespan, among=CHEAP if closed else None)
+        combinatorial = best_bound(instance, seconds, makespan, among=CHEAP if closed else among)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
                 return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))

@@ -99,8 +99,11 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
         seconds = clock.now() - begin
         # A user's method may leave out its name and seed.
         result = audited(claimed, run.instance, run.method, run.seed)
+        # A pair of strategies is timed around the strategies, without what is loaded once.
+        if result.refused or registry.split(run.method) is None:
+            result = replace(result, seconds=seconds)
         if result.refused:
-            return replace(result, seconds=seconds)
+            return result
         return confirmed(result) if run.method in registry.SOLVERS else result
     except KeyboardInterrupt:
         ended, reason = Termination.INTERRUPTED, "interrupted"

@@ -108,7 +108,7 @@ class Store:
 
     A row is on disk before :meth:`add` returns. Several sweeps may use one file at a time: if two
     have done the same run, the result that came first stays. Rows are never removed, and only
-    invalid ones are replaced.
+    invalid ones are replaced, or those of which the same sweep has proven more.
 
     Parameters
     ----------
@@ -189,6 +189,12 @@ class Store:
             except RowError:
                 with self._faults():
                     self._database.execute(_REPLACE, row)
+
+    def replace(self, run: Run, result: Result) -> None:
+        """Store the result of a run in place of the one that there is, of which more is proven."""
+        with self._faults():
+            row = (*run.key, json.dumps(result_format.to_dict(result)))
+            self._database.execute(_REPLACE, row)
 
     def begin(self, runs: Iterable[Run]) -> int:
         """Note the code of a sweep, which reports are about from now on.

@@ -253,6 +253,32 @@ def test_a_named_model_is_estimated_on_named_devices(run: Run) -> None:
     assert instance.vertices == 67
 
 
+def test_the_reserve_of_a_model_is_an_option(run: Run) -> None:
+    options = "llama-3-8b --cluster named.toml --costs roofline --weights q4_K"
+    whole, out = imported(run, f"{options} --reserve 0")
+    assert "kept free" not in out
+    kept, out = imported(run, f"{options} --reserve 2GiB")
+    assert "Of the memory of every device, 2.00 GiB are kept free for the runtime; " in out
+    default, out = imported(run, options)
+    assert "1.36 GiB are kept free for the runtime (1 GiB) and intermediate results; " in out
+    for d in range(2):
+        assert whole.cluster.memory[d] - kept.cluster.memory[d] == 2**31
+        assert 2**30 < whole.cluster.memory[d] - default.cluster.memory[d] < 2**31
+    words = [
+        "import",
+        "g.dot",
+        "-o",
+        "x.json",
+        "--costs",
+        "unit",
+        "--devices",
+        "2",
+        "--reserve",
+        "0",
+    ]
+    assert run(*words).code == 2
+
+
 def test_colocate_holds_for_every_workload(run: Run) -> None:
     instance, _ = imported(run, "profile.txt --devices 2 --costs unit --colocate node")
     assert len(instance.graph.colocation) == 1

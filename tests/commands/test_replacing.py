@@ -70,6 +70,7 @@ class Case(NamedTuple):
 #: By command and option; several for options whose kind depends on others.
 CASES: dict[tuple[str, str], list[Case]] = {
     ("solve", "output"): [Case(f"solve {HEFT} -o")],
+    ("place", "output"): [Case("place llama-2-7b --cluster desk.toml --time-limit 5 -o")],
     ("solve", "checkpoint"): [Case("solve heft-10 -m search --time-limit 1 --checkpoint",
                                    kind="updated", same="checkpoint", after="--resume")],
     ("gap", "output"): [Case(f"gap {HEFT} -o"), Case(f"gap {HEFT} -o", ".csv"),
@@ -87,18 +88,19 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
     ("convert", "devices"): [Case("convert thesis.json -o copy.csv --devices", ".csv")],
+    ("devices", "output"): [Case("devices --detect --seconds 0.1 -o", ".toml")],
     ("export", "output"): [
         Case("export ab --to onnx --model model.onnx -o", "", "folder"),
         Case("export ab --to onnx-layers --name x=cpu --name y=cuda --model model.onnx -o",
              ".onnx"),
         Case("export ab --to tensorflow --name x=/CPU:0 --name y=/GPU:0 --model graph.pb -o",
              ".pb"),
-        Case("export blocks --to device-map --name a=0 --name b=cpu -o"),
+        Case("export blocks --to device-map --architecture llama --name a=0 --name b=cpu -o"),
         Case("export blocks --to llama.cpp --name a=CUDA0 --name b=CUDA1 -o", ".txt"),
-        Case("export blocks --to llama.cpp-ot --name a=CUDA0 --name b=CPU -o", ".txt"),
+        Case("export blocks --to llama.cpp-ot --name a=CPU --name b=CUDA0 -o", ".txt"),
         Case("export blocks --to vllm -o", ".env"),
         Case("export blocks --to megatron -o", ".txt"),
-        Case("export blocks --to torch -o", ".py"),
+        Case("export blocks --to torch --architecture llama -o", ".py"),
         Case("export result --to trace -o"),
         Case("export heft-10 --to lp -o", ".lp"),
         Case("export heft-10 --to mps -o", ".mps"),
@@ -169,6 +171,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op.save(op.solve("heft-10", "heft"), folder / "result")
     op.save(GENERATORS["thesis"].load()(1, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
+    (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")
     graph_file.write(chain(3), folder / "chain.json")
     question = op.strategy_question(

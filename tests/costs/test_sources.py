@@ -56,6 +56,45 @@ def test_every_source_makes_an_instance_that_says_how(tmp_path: Path, name: str)
     assert SOURCES[name].needs
 
 
+@pytest.mark.parametrize("name", list(SOURCES))
+def test_the_reserve_is_kept_free_where_memory_is_in_bytes(tmp_path: Path, name: str) -> None:
+    (tmp_path / "costs.csv").write_text(TABLE)
+    (tmp_path / "times.csv").write_text("name,gpu (us)\na,3\nb,4\n")
+    options = Options(
+        file=tmp_path / "costs.csv" if name == "table" else None,
+        measured={"gpu": tmp_path / "times.csv"} if name == "measured" else None,
+    )
+    needs = replace(
+        workload(gpu0=(Fraction(3),) * 2, gpu1=(Fraction(3),) * 2),
+        reserve=2**30,
+        reserved_for="buffers",
+    )
+    made = apply(name, needs, NAMED, options)
+    whole = NAMED.cluster.memory
+    said = "Of the memory of every device, 1.00 GiB are kept free for buffers; "
+    if name in ("roofline", "file", "measured"):
+        assert made.instance.cluster.memory == tuple(each - 2**30 for each in whole)
+        assert any(remark.startswith(said) for remark in made.remarks)
+        free = apply(name, needs, NAMED, replace(options, memory="none"))
+        assert free.instance.cluster.memory == whole
+        with pytest.raises(InputError) as fault:
+            apply(name, replace(needs, reserve=2**40), NAMED, options)
+        assert str(fault.value) == (
+            "device 'gpu0': has no more memory than the 1024.00 GiB to keep free for buffers; "
+            "give it more memory, or --reserve SIZE"
+        )
+    else:
+        assert made.instance.cluster.memory == whole
+        assert not any(remark.startswith(said) for remark in made.remarks)
+
+
+def test_nothing_is_reserved_on_devices_without_limits() -> None:
+    cluster = replace(NAMED, cluster=replace(NAMED.cluster, memory=(None, None)))
+    needs = replace(workload(), reserve=5, reserved_for="buffers")
+    made = apply("roofline", needs, cluster, Options())
+    assert not any("kept free" in remark for remark in made.remarks)
+
+
 def test_drawn_unit_and_table_give_the_numbers_they_always_gave(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
     path.write_text(TABLE)

@@ -35,3 +35,23 @@ def test_the_check_finds_dead_links_and_what_is_loaded_from_elsewhere(tmp_path: 
         "index.html: no such file: gone.html",
         "style.css: loads url(//example.org/a.png",
     ]
+
+
+def test_the_check_finds_options_that_cannot_be_copied(tmp_path: Path) -> None:
+    faults = runpy.run_path(str(DOCS / "check_site.py"))["faults"]
+    page = tmp_path / "index.html"
+    page.write_text("<p>10–20, 2–d, <code>--tensor-split</code>", encoding="utf-8")
+    assert faults(tmp_path) == []
+    page.write_text("<p>the option –tensor-split of llama.cpp", encoding="utf-8")
+    assert faults(tmp_path) == ["index.html: a dash in place of two hyphens: –tensor-split"]
+
+
+def test_pages_that_run_can_be_downloaded_as_notebooks() -> None:
+    show = runpy.run_path(str(DOCS / "conf.py"))["show"]
+    source = [(DOCS / "tutorials" / "heuristic.md").read_text("utf-8")]
+    show(None, "tutorials/heuristic", source)
+    link = "{nb-download}`Download this page as a notebook <heuristic.ipynb>`"
+    assert f"# Measure a heuristic for a paper\n\n{link}\n" in source[0]
+    plain = ["# Title\n\nText\n"]
+    show(None, "usage", plain)
+    assert plain == ["# Title\n\nText\n"]

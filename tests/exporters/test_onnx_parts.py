@@ -496,7 +496,6 @@ def test_an_earlier_cut_is_replaced_and_nothing_else(tmp_path: Path) -> None:
         ("a@g b@h c@g", {}, r"vertex 'c': is no node of the model; give the model"),
         ("a@g", {}, r"node 'b': is not in the plan"),
         ("b@g a@h", {}, r"vertex 'b': starts before 'a', whose output it reads"),
-        ("a@g b@h", {"names": {"i": "CPUExecutionProvider"}}, r"name 'i': the plan uses no such"),
         ("a@g b@h", {"names": {"g": "GPU"}}, r"'GPU', which the target does not know"),
         ("a@g b@h", {"shapes": {"n": 3}}, r"shape 'n': the model has no such size"),
     ],

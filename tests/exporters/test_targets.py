@@ -74,6 +74,22 @@ def test_devices_are_named_by_repeating_the_option(run: Run, file: Path) -> None
     assert json.loads(ran.out)["transformer.h.3"] == "cpu"
 
 
+def test_a_name_of_a_device_that_the_plan_leaves_empty_means_nothing(
+    model: op.Instance, run: Run, tmp_path: Path
+) -> None:
+    lone = op.conclude(model, "by hand", op.retime(model, [1] * 7, range(7)))
+    names = {"a": "0", "b": "1"}
+    without = op.export(lone, "vllm", names={"b": "1"})
+    assert op.export(lone, "vllm", names=names).text == without.text
+    with pytest.raises(InputError, match="name 'c': the cluster has no such device; choose one of"):
+        op.export(lone, "vllm", names={"c": "0"})
+    # A result alone does not tell which devices there are.
+    op.save(lone, tmp_path / "result.json")
+    ran = run("export", tmp_path / "result.json", "--to", "vllm", "--name", "b=1", "--name", "c=0")
+    assert (ran.code, ran.out) == (0, without.text)
+    assert "The plan uses no device 'c', whose name is ignored." in ran.err
+
+
 def test_programs_take_an_instance(run: Run) -> None:
     ran = run("export", "heft-10", "--to", "lp")
     assert ran.code == 0

@@ -154,7 +154,14 @@ def test_ambiguous_files_need_a_named_format(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("a.txt", "", "is in no known format"),
+        ("a.txt", "", "is empty; give a whole file"),
+        ("pytorch_model.bin", "x", "holds weights, but no graph; give what torch.export"),
+        ("a.ckpt", "x", "holds weights, but no graph"),
+        ("a.keras", "x", "is a file of Keras; give a frozen GraphDef (.pb)"),
+        ("a.tflite", "x", "is a model of TensorFlow Lite"),
+        ("a.mlmodel", "x", "is a model of Core ML; give the model that it was made of"),
+        ("a.engine", "x", "is an engine of TensorRT"),
+        ("a.safetensor", "x", "unknown suffix '.safetensor'; did you mean .safetensors"),
         ("a.txt", "1 2 3 4 5\n", "is in no known format"),
         ("LICENSE", "Anybody may\nread this\n", "is in no known format"),
         ("a", "1 2\n1 x 0 4\n", "line 2, duration: 'x' is not a number"),

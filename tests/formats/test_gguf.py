@@ -153,6 +153,11 @@ def test_experts_are_read_as_they_are_used(tmp_path):
     assert int(found.work.flops[2]) == 2 * (2 * expert + 8 * 256)
     assert int(found.graph.memory[2]) == 8 * expert * 2 + (8 * 256 + 256) * 4
     assert int(found.work.read[2]) == 2 * expert * 2 + (8 * 256 + 256) * 4 + 256 * 4
+    # llama.cpp can place the experts apart, so that they are vertices unless told otherwise.
+    apart = gguf.read(path, Step(context=1))
+    assert apart.graph.names[2:4] == ("block.0.mlp", "block.0.experts")
+    assert int(apart.graph.memory[2]) == (8 * 256 + 256) * 4
+    assert int(apart.graph.memory[3]) == 8 * expert * 2
 
 
 def test_without_an_output_matrix_the_head_uses_the_embedding(tmp_path):

@@ -13,6 +13,7 @@ from optpart.formats.llm import (
     HEAD,
     MLP,
     NORM,
+    RUNTIME,
     TYPES,
     Layer,
     Step,
@@ -160,6 +161,73 @@ def test_a_token_uses_some_experts_and_all_are_held():
         assert found[0] == 2 * batch * 2 * 512
         assert found[1] == read * MLP_BYTES + states
         assert found[3] == 8 * MLP_BYTES
+
+
+def test_experts_may_be_a_vertex_behind_their_router():
+    router = tuple(Weight(MLP, number, (8, 8), "float32") for number in range(2))
+    model = with_experts(decoder(), experts=8, used=2)
+    model = replace(model, weights=(*model.weights, *router))
+    step = Step(batch=3, granularity="attention+mlp+experts")
+    found, halves = chain(model, step), chain(model, replace(step, granularity="attention+mlp"))
+    assert found.graph.names[1:5] == (
+        "block.0.attention", "block.0.mlp", "block.0.experts", "block.1.attention",
+    )  # fmt: skip
+    edges = zip(found.graph.edge_source, found.graph.edge_target, strict=True)
+    assert [*edges] == [(v, v + 1) for v in range(8)]
+    # Numbers and weights of two experts for each of three tokens go with the hidden states.
+    states, chosen = 3 * 16, 3 * 2 * 8
+    assert vertex(found, "block.0.mlp") == (
+        2 * 3 * 64, 256 + states, states + chosen, 256, states + chosen,
+    )  # fmt: skip
+    whole = vertex(halves, "block.0.mlp")
+    assert vertex(found, "block.0.experts") == (
+        whole[0] - 2 * 3 * 64, whole[1] - 256 + chosen, states, whole[3] - 256, states,
+    )  # fmt: skip
+
+
+def test_experts_are_apart_by_default_where_the_runtime_can_place_them_so():
+    mixture = with_experts(decoder(), experts=8, used=2)
+    for model, names in (
+        (mixture, ["block.0"]),
+        (replace(decoder(), apart=True), ["block.0"]),
+        (replace(mixture, apart=True), ["block.0.attention", "block.0.mlp", "block.0.experts"]),
+    ):
+        found = chain(model, Step())
+        assert [*found.graph.names[1 : 1 + len(names)]] == names
+        assert any("--granularity block" in said for said in found.assumed) == (len(names) > 1)
+    whole = chain(replace(mixture, apart=True), Step(granularity="block"))
+    assert whole.graph.names[1] == "block.0"
+    with pytest.raises(InputError, match="granularity: the model has no experts; give block or"):
+        chain(decoder(), Step(granularity="attention+mlp+experts"))
+
+
+def test_the_reserve_has_room_for_the_runtime_and_intermediate_results():
+    def buffers(model, **step):
+        return chain(model, Step(**step)).reserve - RUNTIME
+
+    hidden, feed_forward, mask = 12 * 8, 3 * 32, 4 * 2 * 64
+    assert buffers(decoder()) == 64 * (mask + 4 * (hidden + feed_forward))
+    two = (Layer(2, 1, 4, 4, 5), Layer(2, 1, 4, 4))
+    assert buffers(decoder(layers=two)) == buffers(decoder()) + 64 * mask
+    attention = (Layer(20, 1, 4, 4),) * 2
+    assert buffers(decoder(layers=attention)) == 64 * (mask + 4 * (hidden + (3 * 20 + 4) * 4))
+    words = replace(decoder(), vocab=1000, weights=tuple(
+        each._replace(shape=(1000, 8)) if each.place in (EMBEDDING, HEAD) else each
+        for each in decoder().weights
+    ))  # fmt: skip
+    assert buffers(words) == 64 * (mask + 4 * (hidden + 1000))
+    mixture = with_experts(decoder(), experts=8, used=2)
+    assert buffers(mixture) == 64 * (mask + 4 * (hidden + 3 * 2 * 32 + 2 * 8))
+    # No more than 512 tokens are computed at a time, and the mask is as long as all sequences.
+    long = buffers(decoder(), batch=3, context=1000)
+    assert long == 512 * (4 * 2 * 3000 + 4 * (hidden + feed_forward))
+
+
+def test_another_reserve_can_be_given():
+    assert chain(decoder(), Step(reserve="2 GiB")).reserve == 2**31
+    assert chain(decoder(), Step(reserve=0)).reserve == 0
+    with pytest.raises(InputError, match="reserve: "):
+        Step(reserve="2 apples")
 
 
 def tied(model):

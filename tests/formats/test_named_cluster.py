@@ -159,8 +159,8 @@ def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
     block = cluster_toml.__doc__.split("::\n")[2].split("\nIn such a file")[0]
     (tmp_path / "measured-cpu.toml").write_text(CALIBRATION)
     named = loads_named("\n".join(line[4:] for line in block.splitlines()), tmp_path)
-    assert named.cluster.names == ("gpu0", "gpu1", "mine", "prototype")
-    assert None not in named.specs
+    assert named.cluster.names == ("gpu0", "gpu1", "mine", "prototype", "disk")
+    assert None not in named.specs[:-1]
     assert calibration_toml.__doc__ is not None
     block = calibration_toml.__doc__.split("::\n")[1].split("\nA cluster file")[0]
     assert calibration_toml.loads("\n".join(line[4:] for line in block.splitlines())).kinds

@@ -91,6 +91,31 @@ def test_operators_match_only_if_the_graph_has_as_many() -> None:
     assert found.unmatched == ("linear", "relu")
 
 
+#: Written by torch.profiler 2.13 around three calls of a small exported model, without ``step()``;
+#: only the operators, and of these only what is read.
+TRACE = Path(__file__).parent / "data" / "torch_trace.json"
+EXPORTED = ["linear", "relu", "chunk", "cat", "view", "linear_1", "add", "layer_norm", "softmax"]
+
+
+def test_a_trace_without_steps_holds_whole_runs_of_the_model() -> None:
+    found = read(TRACE, EXPORTED)
+    assert {name: len(times) for name, times in found.times.items()} == dict.fromkeys(EXPORTED, 3)
+    assert found.unmatched == ()
+    assert found.remarks[-1] == "no steps are marked; taken as 3 runs of the model."
+
+
+def test_an_operator_of_another_name_stands_for_its_kind() -> None:
+    found = read(TRACE, ["getitem", *(name for name in EXPORTED if name != "chunk")])
+    assert found.unnamed == {"aten.chunk": ("chunk",)}
+    assert len(found.times["chunk"]) == 3
+
+
+def test_operators_that_disagree_about_the_runs_match_only_once_each() -> None:
+    found = read(TRACE, [*EXPORTED, "linear_2"])
+    assert found.times == {}
+    assert "linear" in found.unmatched
+
+
 def test_work_without_a_launch_and_outside_of_vertices_is_told_of() -> None:
     found = from_document(
         [

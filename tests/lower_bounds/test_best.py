@@ -141,7 +141,7 @@ class TestABoundAddedToTheTable:
         times: int,
     ) -> None:
         given = calls(cost)
-        monkeypatch.setattr(bounding, "_BOUNDED", 0)
+        monkeypatch.setattr(bounding, "BOUNDED", 0)
         assert bounding.bounded(three_on_two(), 5.0, None) == 8
         assert len(given) == times
 

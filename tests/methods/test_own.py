@@ -10,6 +10,7 @@ import pytest
 from commandline import Run
 
 import optpart as op
+from optpart import clock
 from optpart.errors import PluginError
 from optpart.methods import registry
 from optpart.study.gap import chosen_methods
@@ -209,3 +210,33 @@ def test_another_package_offers_strategies_by_entry_points(
     assert {"mine+pct", "hash+long", "mine+long"} <= set(registry.pairs())
     assert op.solve("heft-10", "mine+long").makespan == 127
     assert "mine+SCHEDULER" in [entry.name for entry in registry.entries()]
+
+
+class TestTimes:
+    """What a method takes is measured around it, whatever it says itself."""
+
+    @pytest.fixture(autouse=True)
+    def sleeper(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Register a method and a partitioner that move the clock by a second."""
+        passed = [1000.0]
+        monkeypatch.setattr(clock, "now", lambda: passed[0])
+
+        @op.register("sleeper")
+        def sleeper(instance: op.Instance, **_: object) -> op.Result:
+            passed[0] += 1
+            order = instance.graph.topological_order.tolist()
+            schedule = op.retime(instance, [0] * instance.vertices, order)
+            return op.conclude(instance, "sleeper", schedule, seconds=0.5)
+
+        @op.register("sleeping", kind="partitioner")
+        def sleeping(instance: op.Instance, rng: np.random.Generator) -> list[int]:
+            passed[0] += 1
+            return first(instance, rng)
+
+    @pytest.mark.parametrize("name", ["sleeper", "sleeping+pct"])
+    def test_in_a_sweep(self, name: str) -> None:
+        assert execute(StudyRun(op.load("heft-10"), name, 0, op.Budget(5))).seconds == 1
+
+    @pytest.mark.parametrize("name", ["sleeper", "sleeping+pct"])
+    def test_in_a_solve(self, name: str) -> None:
+        assert op.solve("heft-10", name, seconds=5).seconds == 1

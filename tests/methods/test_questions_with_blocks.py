@@ -65,8 +65,8 @@ def test_the_front_can_be_limited_to_blocks() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"contiguous": "yes"}, "contiguous: cannot be 'yes'; use True or False"),
-        ({"device_order": "d0"}, "device_order: 'd0' is not a list; list the names of devices"),
+        ({"contiguous": "yes"}, "contiguous: is of type str; give True or False"),
+        ({"device_order": "d0"}, "device_order: is of type str; give a list"),
         ({"device_order": ["d0", 1]}, "device_order: no device 1; did you mean d1?"),
         (
             {"objective": "load"},

@@ -233,6 +233,35 @@ class TestNetworkx:
         source.add_weighted_edges_from([("a", "b", 3), ("a", "c", 4)])
         assert Graph.from_networkx(source).tensor_size.fractions() == [3, 4]
 
+    def test_attributes_may_have_other_names(self) -> None:
+        source: nx.DiGraph[Any] = nx.DiGraph()
+        source.add_node("a", cost=3, weights=4)
+        source.add_node("b", cost=5, weights=0)
+        source.add_edge("a", "b", bytes=7)
+        names = {"ops": "cost", "memory": "weights", "size": "bytes"}
+        graph = Graph.from_networkx(source, attributes=names)
+        assert graph.ops.fractions() == [3, 5]
+        assert graph.memory.fractions() == [4, 0]
+        assert graph.tensor_size.fractions() == [7]
+        assert source.nodes["a"] == {"cost": 3, "weights": 4}  # the user's graph stays as it is
+
+    @pytest.mark.parametrize(
+        ("attributes", "said"),
+        [
+            (
+                {"ops": "costs"},
+                "node 'a': no attribute 'costs'; give it, or leave 'ops' out of the option "
+                "attributes",
+            ),
+            ({"size": "bytes"}, "edge 'a' → 'b': no attribute 'bytes'; give it, or leave 'size'"),
+            ({"sizes": "bytes"}, "attributes: no attribute 'sizes' is read; did you mean size"),
+        ],
+    )
+    def test_a_missing_attribute_is_named(self, attributes: dict[str, str], said: str) -> None:
+        source: nx.DiGraph[Any] = nx.DiGraph([("a", "b")])
+        with pytest.raises(InputError, match=said):
+            Graph.from_networkx(source, attributes=attributes)
+
     @pytest.mark.parametrize(
         ("where", "attributes", "said"),
         [

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from architectures import ARCHITECTURES
 
 import optpart as op
 from optpart.costs.registry import Options, apply
 from optpart.formats.cluster_toml import loads_named
 from optpart.formats.detect import read_workload
-from architectures import ARCHITECTURES
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -24,7 +24,7 @@ def architecture(request):
 
 def planned(folder):
     """Return the proven plan for two devices, none of which holds the whole model."""
-    workload = read_workload(folder)
+    workload = read_workload(folder, reserve=0)
     held = [int(each) for each in workload.graph.memory.fractions()]
     states = [int(each) for each in workload.graph.tensor_size.fractions()]
     limit = max(2 * sum(held) // 3, max(held)) + 3 * max(states)

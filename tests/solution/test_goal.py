@@ -41,7 +41,7 @@ def test_devices_are_given_by_name() -> None:
         (["cpu", "dsp"], "device_order: no device 'dsp'; name a device of the instance"),
         (["cpu", "gpu", "cpu"], "device_order: names 'cpu' twice; name every device once"),
         ([], "device_order: names no device; name the devices that may be used, in order"),
-        ("cpu", "device_order: 'cpu' is not a list; list the names of devices"),
+        ("cpu", "device_order: is of type str; give a list"),
     ],
 )
 def test_a_wrong_order_of_devices(names: Any, message: str) -> None:

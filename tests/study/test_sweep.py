@@ -31,16 +31,19 @@ from optpart import (
 )
 from optpart.cli import main
 from optpart.exact.enumeration import enumerate_all
+from optpart.generate.small import small
+from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
 from optpart.report import gap_table
 from optpart.report.console import plain_console
 from optpart.solution.job import Job
 from optpart.solution.termination import Termination
-from optpart.study import library
+from optpart.study import gap, library, paper
 from optpart.study.engine import choose, local
 from optpart.study.gap import Comparison, sweep
 from optpart.study.run import Run, Watch, execute
 from optpart.study.store import Store, read_rows
+from optpart.study.stored import read_runs
 
 BUDGET = Budget(seconds=5, workers=1)
 
@@ -370,3 +373,29 @@ def test_a_table_says_that_means_leave_out_runs_without_a_schedule(
     comparisons[0] = replace(comparisons[0], results=(unsolved,))
     gap_table.print_summary(plain_console(), comparisons)
     assert "Means are over solved runs only" in capsys.readouterr().out
+
+
+def test_a_sweep_and_whoever_reads_its_store_have_the_same_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read again, no bounds but cheap ones are computed; what the sweep has proven is claimed."""
+    instance, asked = small(12, 3, seed=1), []
+    found = execute(Run(instance, "heft", 0, BUDGET)).makespan
+    assert found is not None
+    small_bound, large_bound = found - Fraction(1, 2), found - Fraction(1, 9)
+
+    def bound(*_: object, among: object = None, **__: object) -> LowerBound:
+        asked.append(among)
+        return LowerBound("crossings", small_bound if among else large_bound, 0.0)
+
+    monkeypatch.setattr(gap, "best_bound", bound)
+    path, budget = tmp_path / "runs.db", Budget(seconds=0, workers=1)
+    with Store(path) as store:
+        first, again = (
+            next(sweep([instance], ["heft"], budget=budget, store=store)).reference
+            for _ in range(2)
+        )
+    assert asked == [None, gap.CHEAP]
+    reported = paper.Comparison(read_runs(path))
+    assert {reported.bound(run) for run in reported.runs} == {first.bound} == {large_bound}
+    assert (again.bound, again.claimed_bound) == (small_bound, large_bound)

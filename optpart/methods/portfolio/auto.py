@@ -17,10 +17,14 @@ from optpart.children.crew import HERE, Crew
 from optpart.children.losses import Losses, lose
 from optpart.kernels.all import is_ready
 from optpart.limits import available_processors
+from optpart.lower_bounds.best import each_bound
 from optpart.methods import registry
 from optpart.methods.portfolio.child import Child
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
 from optpart.methods.portfolio.outcome import Outcome, run_member
+from optpart.problem.feasibility import excluded
+from optpart.search.bounding import BOUNDED
+from optpart.series.bound import SERIES
 from optpart.solution.goal import MINIMISED, Measure, bound_of, exceeded
 from optpart.solution.job import Job, method
 from optpart.solution.record import Record
@@ -30,6 +34,9 @@ from optpart.solution.termination import Termination
 
 #: Seconds to wait for a message of one member before the others are heard.
 _LISTENING = 0.02
+
+#: Share of the time for bounds beside a member, and most seconds.
+_BOUNDING, _MOST_BOUNDING = 0.25, 10.0
 
 #: Gaps up to this one, which rounding leaves, count as closed.
 _CLOSED = 1e-6
@@ -99,8 +106,10 @@ class _Run:
         self.hired: dict[Member, Child] = {}
         self.ends: list[tuple[str, Outcome]] = []
         self.schedule_by = self.bound_by = self.infeasible = self.remark = ""
-        #: Whether this run has stopped the member at work, and what the user's watch has raised.
+        #: Whether this run has stopped the member at work or computed bounds, and what the user's
+        #: watch has raised.
         self.enough = False
+        self.bounded = False
         self.raised: BaseException | None = None
 
     def run(self) -> Result:
@@ -151,16 +160,59 @@ class _Run:
                 continue
             if rounded and not member.gridless:
                 continue
+            final = number == len(turns) - 1
             if member.place == "here" or not self._worth_a_process(number, budget):
-                self._here(member, budget)
+                kept = self._bounding if final else 0.0
+                self._here(member, replace(budget, seconds=max(0.0, budget.seconds - kept)))
+                if final and not self.settled:
+                    self._bound()
             else:
-                self._await([self._send(member, budget)])
+                child = self._send(member, budget)
+                if number or final:  # most first turns end with a proof
+                    self._bound()  # while the member works
+                self._await([child])
             if self.settled:
                 return
             rounded = rounded or self._rounded(member)
         if rounded:
             return
         self._await(self.children)
+
+    @property
+    def _bounding(self) -> float:
+        """The seconds for bounds: none after they are computed, or where they are of no use.
+
+        CP-SAT proves more of small instances, and of large ones, these bounds are slow.
+        """
+        case, goal = self.case, self.case.goal
+        measured = MINIMISED[goal.objective][0] == "makespan" and not goal.decides
+        timed = case.budget.deterministic is None and not case.job.without
+        of_use = not case.small and case.instance.vertices <= BOUNDED
+        if self.bounded or not (measured and timed and of_use and case.compiled):
+            return 0.0
+        return min(_MOST_BOUNDING, _BOUNDING * case.budget.seconds)
+
+    def _bound(self) -> None:
+        """Prove, in a share of the time, what the command ``bound`` would prove in it."""
+        goal, instance = self.case.goal, self.case.instance
+        seconds = min(self._bounding, self.case.budget.seconds - self.record.seconds)
+        if seconds <= 0.0 or goal.contradiction(instance):
+            return
+        self.bounded = True
+        narrowed, known = goal.narrowed(instance), self.record.makespan
+        for found in each_bound(narrowed, seconds, makespan=known, besides=(SERIES,)):
+            if found.value is None:
+                self.infeasible = excluded(instance, "bounds", goal.given)
+                self.bound_by = found.name
+                self._check()
+                return
+            self._raise(found.name, found.value, "makespan")
+            for child in self.children:
+                self._listen(child)
+            self._check()
+            self.record.pulse()
+            if self.settled:
+                return
 
     def _worth_a_process(self, number: int, budget: Budget) -> bool:
         """Return whether a member has time for a process; the first turn finds a start anyway."""

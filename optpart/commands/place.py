@@ -1,0 +1,101 @@
+"""``optpart place``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from optpart.commands.options import ResultFile, TimeLimit, pairs, sizes
+from optpart.commands.results import leave, say_result
+from optpart.limits import MOST_TOKENS
+from optpart.terminal import note, put
+
+
+def place(
+    model: Annotated[
+        str,
+        typer.Argument(help="The file or folder of a model, or the name of a language model."),
+    ],
+    cluster: Annotated[
+        Path | None,
+        typer.Option(help="Devices, .toml; by default those of this machine, which are measured."),
+    ] = None,
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            help="llama.cpp, transformers, onnxruntime, tensorflow, vllm or megatron; by default "
+            "what runs the model's format.",
+        ),
+    ] = None,
+    time_limit: TimeLimit = 30.0,
+    context: Annotated[
+        int | None,
+        typer.Option(help="Of a language model: positions of the cache.", min=1, max=MOST_TOKENS),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Of a language model: sequences at once.", min=1, max=MOST_TOKENS),
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
+    ] = None,
+    granularity: Annotated[
+        str | None,
+        typer.Option(help="Of a language model: block, attention+mlp or attention+mlp+experts."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SYMBOL=SIZE", help="An open size of a model; repeatable."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DEVICE=NAME", help="What the runtime calls a device; repeatable."),
+    ] = None,
+    output: ResultFile = None,
+) -> None:
+    """Place a model on devices, and print the command that runs it so.
+
+    What the command reads is written into the current folder, called after the model.
+    """
+    from contextlib import nullcontext
+
+    from optpart.files import written_first
+    from optpart.formats import result as result_format
+    from optpart.report.console import plain_console
+    from optpart.report.simulation import print_devices
+    from optpart.runtimes import place_model
+
+    reading: dict[str, Any] = {
+        "weights": weights,
+        "granularity": granularity,
+        "context": context,
+        "batch": batch,
+        "mode": mode,
+        "shapes": sizes(shape),
+    }
+    found = place_model(
+        model,
+        cluster,
+        runtime,
+        names=pairs(name, "--name"),
+        seconds=time_limit,
+        say=note,
+        **{option: given for option, given in reading.items() if given},
+    )
+    result = found.result
+    assert result.schedule is not None
+    with (
+        nullcontext()
+        if output is None
+        else written_first(lambda: result_format.write(result, output))
+    ):
+        say_result(result)
+        print_devices(plain_console(), result.instance, result.schedule)
+        put(f"\n{found.command}\n")
+    leave(result)
