@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from optpart.methods.registry import supporting as supporting
     from optpart.ordering.efficiency import attainable as attainable
     from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
+    from optpart.placing import place as place
     from optpart.problem.cluster import Cluster as Cluster
     from optpart.problem.cluster import Device as Device
     from optpart.problem.durations import Durations as Durations
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from optpart.problem.workload import Workload as Workload
     from optpart.report.plots import plot_comparisons as plot_comparisons
     from optpart.report.progress import live as live
+    from optpart.runtimes import Placed as Placed
     from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import retime as retime
     from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
+    from optpart.torch_modules import PlacedModule as PlacedModule
     from optpart.training.cluster import TrainingCluster as TrainingCluster
     from optpart.training.compiler import compile_strategy as compile_strategy
     from optpart.training.graph import TrainingGraph as TrainingGraph
@@ -91,6 +94,8 @@ _HOME = {
     "Instance": "problem.instance",
     "Model": "problem.instance",
     "OptpartError": "errors",
+    "Placed": "runtimes",
+    "PlacedModule": "torch_modules",
     "RationalArray": "problem.rational",
     "Result": "solution.result",
     "Schedule": "solution.schedule",
@@ -125,6 +130,7 @@ _HOME = {
     "makespan_bounds": "ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
+    "place": "placing",
     "plan": "api",
     "plot_comparisons": "report.plots",
     "read_instance": "formats.detect",

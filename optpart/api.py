@@ -1157,15 +1157,16 @@ def export(
     output : path, optional
         Where to write, for ``"onnx"`` a folder; targets that are a text need none.
     model : path, optional
-        What the instance was made of: the file, for targets that write it again; for
-        ``"device-map"`` the folder of the model, which tells its modules.
+        What the instance was made of: the file, for targets that write it again; for ``"torch"``
+        the exported program and for ``"device-map"`` the folder of the model, which tell its
+        modules.
     instance : Instance, str or Path, optional
         That of a result file, which is then verified first. ``"trace"`` needs it, unless it is of
         the library.
     names : mapping from str to str, optional
         What the target calls the devices.
     shapes : mapping from str to int, optional
-        Sizes that were given when an ONNX model was read.
+        Sizes that were given when an ONNX or PyTorch model was read.
     architecture : str, optional
         How the modules of a language model are called
         (:data:`optpart.exporters.llm.ARCHITECTURES`).

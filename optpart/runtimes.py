@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from optpart.api import costed, export, solve, workload
 from optpart.costs.detection import detect
+from optpart.devices.named import NamedCluster
 from optpart.errors import InputError
 from optpart.exporters.plan import plan_of
 from optpart.exporters.registry import target
@@ -23,10 +24,10 @@ from optpart.formats.detect import Format, format_of
 from optpart.formats.graph_edits import colocate_cells
 from optpart.formats.json import parse_json
 from optpart.languages import to_shell
+from optpart.problem.cluster import Cluster
 from optpart.registry import Registry
 
 if TYPE_CHECKING:
-    from optpart.devices.named import NamedCluster
     from optpart.problem.workload import Workload
     from optpart.solution.result import Result
 
@@ -191,9 +192,9 @@ class Placed:
     remarks: list[str] = field(default_factory=list)
 
 
-def place(
+def place_model(
     model: str | Path,
-    cluster: str | Path | None = None,
+    cluster: Cluster | NamedCluster | str | Path | None = None,
     runtime: str | None = None,
     output: str | Path | None = None,
     *,
@@ -208,7 +209,7 @@ def place(
     ----------
     model : path or str
         The file or folder of a model, or the name of a language model.
-    cluster : path, optional
+    cluster : Cluster, NamedCluster or path, optional
         The devices; by default those of this machine, which are measured.
     runtime : str, optional
         One of :data:`RUNTIMES`; by default the first that takes the model's format.
@@ -242,7 +243,7 @@ def place(
         for line in lines:
             say(line)
 
-    devices = None if cluster is None else cluster_toml.read_named(cluster)
+    devices = None if cluster is None else known(cluster)
     read = workload(model, **reading)
     if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
         read = workload(model, **{"tied": "copy", **reading})
@@ -278,6 +279,13 @@ def place(
         text = exported(result, row.targets)
     tell(text.remarks)
     return Placed(result, row.name, text.command, text.file, remarks)
+
+
+def known(cluster: Cluster | NamedCluster | str | Path) -> NamedCluster:
+    """Return a cluster that is given as an object or as a path."""
+    if isinstance(cluster, str | Path):
+        return cluster_toml.read_named(cluster)
+    return NamedCluster.unnamed(cluster) if isinstance(cluster, Cluster) else cluster
 
 
 def _in_order(result: Result, seconds: float) -> Result:

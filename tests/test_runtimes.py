@@ -36,7 +36,7 @@ def desk(tmp_path):
 
 def test_a_model_by_name_is_split_for_llama_cpp(desk):
     told = []
-    found = runtimes.place("llama-2-13b", desk, seconds=30, say=told.append)
+    found = runtimes.place_model("llama-2-13b", desk, seconds=30, say=told.append)
     assert found.result.status == "OPTIMAL"
     assert found.runtime == "llama.cpp"
     assert found.command.startswith(
@@ -48,22 +48,22 @@ def test_a_model_by_name_is_split_for_llama_cpp(desk):
 
 
 def test_every_runtime_that_takes_a_format_can_be_asked_for(desk):
-    found = runtimes.place("llama-2-13b", desk, "vllm", seconds=30)
+    found = runtimes.place_model("llama-2-13b", desk, "vllm", seconds=30)
     assert found.result.status == "OPTIMAL"
     settings, _, serve = found.command.partition(" vllm serve ")
     assert re.fullmatch(r"CUDA_VISIBLE_DEVICES=1,0 VLLM_PP_LAYER_PARTITION=\d+,\d+", settings)
     assert serve == ("llama-2-13b --pipeline-parallel-size 2 --max-model-len 4096 --max-num-seqs 1")
     with pytest.raises(InputError, match=r"onnxruntime takes no model of the format llm; use"):
-        runtimes.place("llama-2-13b", desk, "onnxruntime")
+        runtimes.place_model("llama-2-13b", desk, "onnxruntime")
     (desk.parent / "heft-10.json").write_text(native.dumps(op.load("heft-10")))
     with pytest.raises(InputError, match="is an instance"):
-        runtimes.place(desk.parent / "heft-10.json", desk)
+        runtimes.place_model(desk.parent / "heft-10.json", desk)
 
 
 def test_the_devices_of_this_machine_are_those_that_are_found(monkeypatch):
     found = Detected(DESK, ["three devices"])
     monkeypatch.setattr(runtimes, "detect", lambda: found)
-    placed = runtimes.place("llama-2-7b", seconds=30)
+    placed = runtimes.place_model("llama-2-7b", seconds=30)
     assert placed.remarks[0] == "three devices"
     assert "CUDA0" in placed.command
 
@@ -73,7 +73,7 @@ def test_what_a_runtime_reads_is_written(desk, tmp_path, monkeypatch):
     model = tmp_path / "model"
     model.mkdir()
     small_llama(model)
-    found = runtimes.place(model, desk, seconds=30)
+    found = runtimes.place_model(model, desk, seconds=30)
     assert found.runtime == "transformers"
     assert {*json.loads((tmp_path / found.file).read_text()).values()} <= {
         "cuda:0",
@@ -90,7 +90,7 @@ def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch)
         return op.solve(instance, device_order=device_order or wrong, **options)
 
     monkeypatch.setattr(runtimes, "solve", solve)
-    found = runtimes.place("llama-2-13b", desk, batch=4, seconds=30)
+    found = runtimes.place_model("llama-2-13b", desk, batch=4, seconds=30)
     plan = found.result.placement
     assert "--override-tensor" not in found.command
     assert "--parallel 4 --ctx-size 16384" in found.command

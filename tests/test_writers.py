@@ -99,6 +99,7 @@ HELD = {
         folders.py new_folder mkdir
         folders.py new_folder write_text ANY
         report/paper/folder.py write_folder write_bytes ANY
+        torch_modules.py place_module tempfile.TemporaryDirectory
         training/bounds/certificate.py write_certificate write_text ANY
     """,
     "a temporary folder with a random name, which is made new and removed with all in it": """

@@ -29,8 +29,8 @@ def export(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="What the instance was made of: for onnx and tensorflow the file, for device-map "
-            "the folder of the model."
+            help="What the instance was made of: for onnx, tensorflow and torch the file, for "
+            "device-map the folder of the model."
         ),
     ] = None,
     instance: Annotated[
@@ -42,7 +42,7 @@ def export(
     ] = None,
     shape: Annotated[
         list[str] | None,
-        typer.Option(metavar="SYMBOL=SIZE", help="For onnx: sizes given at the import."),
+        typer.Option(metavar="SYMBOL=SIZE", help="For onnx and torch: sizes given at the import."),
     ] = None,
     architecture: Annotated[
         str | None,

@@ -169,7 +169,7 @@ def import_(
         str | None,
         _option(
             help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
-            "with experts).",
+            "with experts); of PyTorch operation (default) or module.",
             panel=_LANGUAGE,
         ),
     ] = None,

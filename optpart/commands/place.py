@@ -69,7 +69,7 @@ def place(
     from optpart.formats import result as result_format
     from optpart.report.console import plain_console
     from optpart.report.simulation import print_devices
-    from optpart.runtimes import place as hand_over
+    from optpart.runtimes import place_model
 
     reading: dict[str, Any] = {
         "weights": weights,
@@ -79,7 +79,7 @@ def place(
         "mode": mode,
         "shapes": sizes(shape),
     }
-    found = hand_over(
+    found = place_model(
         model,
         cluster,
         runtime,

@@ -1,7 +1,7 @@
 """Plans for large language models, as their runtimes want them.
 
-The rules are those of vLLM (``get_pp_indices``), Megatron Core (``PipelineParallelLayerLayout``)
-and PyTorch (``torch.distributed.pipelining``), as their sources were in 2026.
+The rules are those of vLLM (``get_pp_indices``) and Megatron Core
+(``PipelineParallelLayerLayout``), as their sources were in 2026.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, c
 from optpart.exporters.plan import Plan, named
 from optpart.files import Kind, begins
 from optpart.formats import llm_names
-from optpart.languages import to_comment, to_python, to_shell
+from optpart.languages import to_shell
 
 
 class Text(NamedTuple):
@@ -79,13 +79,6 @@ VLLM = Kind(
     begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
 )
 MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
-SPLIT = Kind(
-    "a split_spec of PyTorch",
-    begins(
-        rb"from torch\.distributed\.pipelining import SplitPoint\n(?:\n|#.*\n)*"
-        rb"split_spec = \{\n(?:    .*: SplitPoint\.BEGINNING,\n)*\}\n\Z"
-    ),
-)
 
 _WHOLE = "import the model with whole blocks as vertices"
 NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
@@ -211,49 +204,3 @@ def megatron(plan: Plan) -> Text:
     options = ["--pipeline-model-parallel-size", str(len(devices))]
     options += ["--pipeline-model-parallel-layout", "|".join(texts)]
     return Text(to_shell(options) + "\n", remarks)
-
-
-def torch_split(plan: Plan, *, architecture: str | None = None) -> Text:
-    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
-
-    Parameters
-    ----------
-    architecture : str, optional
-        One of :data:`ARCHITECTURES`, for vertices that are not called as modules are.
-    """
-    chain = chain_of(plan)
-    remedy = "use --to device-map, or solve again with fewer devices"
-    stages = chain.contiguous("torch.distributed.pipelining", remedy)
-    of_vertex: dict[str, str] = {}
-    for module, link in modules_of(chain, plan, architecture):
-        of_vertex.setdefault(link.vertex, module)
-    order = [device for device, _ in stages]
-    text = split_spec(order, [of_vertex[links[0].vertex] for _, links in stages[1:]])
-    remarks = [
-        NO_ORDER.format("PyTorch"),
-        f"Ranks 0 and after must be {', '.join(order)}, in this order.",
-    ]
-    return Text(text, remarks)
-
-
-def split_spec(devices: Sequence[str], first: Sequence[str]) -> str:
-    """Return the ``split_spec`` of a pipeline of PyTorch, as Python.
-
-    Parameters
-    ----------
-    devices : sequence of str
-        One per stage.
-    first : sequence of str
-        The first module of every stage but the first.
-    """
-    single = len(devices) == 1
-    which = "a single stage" if single else f"stages 0 to {len(devices) - 1}"
-    lines = [
-        "from torch.distributed.pipelining import SplitPoint",
-        "",
-        to_comment("#", f"{which}: {', '.join(devices)}"),
-        "split_spec = {",
-        *(f"    {to_python(module)}: SplitPoint.BEGINNING," for module in first),
-        "}",
-    ]
-    return "\n".join(lines) + "\n"

@@ -19,6 +19,7 @@ from optpart.exporters import (
     onnx_layers,
     onnx_parts,
     tensorflow,
+    torch,
 )
 from optpart.exporters.llm import Text
 from optpart.exporters.plan import Plan, unused
@@ -218,10 +219,12 @@ _ROWS = (
     Target(
         "torch",
         "split_spec of torch.distributed.pipelining, as Python",
-        f"{_LLM}; adjacent on every device",
-        frozenset({"architecture"}),
-        lambda plan, o, _: llm.torch_split(plan, architecture=o.architecture),
-        llm.SPLIT,
+        f"{_LLM}; or the .pt2 of the model; adjacent on every device",
+        frozenset({"architecture", "model", "shapes"}),
+        lambda plan, o, _: torch.torch_split(
+            plan, architecture=o.architecture, model=o.model, shapes=o.shapes
+        ),
+        torch.SPLIT,
     ),
     Target(
         "trace",

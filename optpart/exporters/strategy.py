@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from optpart.choices import choice
 from optpart.errors import ArgumentError, InputError
-from optpart.exporters import llm
-from optpart.exporters.llm import Text, split_spec
+from optpart.exporters.llm import Text
+from optpart.exporters.torch import SPLIT, split_spec
 from optpart.files import Kind, begins, of_document
 from optpart.languages import to_comment, to_json
 from optpart.problem.document import number
@@ -249,7 +249,7 @@ def _are_strings(document: dict[str, object]) -> bool:
 #: By name.
 TARGETS = {
     "devices": Target(device_strings, Kind("devices of operations", of_document(_are_strings))),
-    "torch-stages": Target(torch_stages, llm.SPLIT),
+    "torch-stages": Target(torch_stages, SPLIT),
     "ranks": Target(
         ranks,
         Kind("batch sizes of ranks", of_document(lambda found: found.keys() == {"batch", "ranks"})),

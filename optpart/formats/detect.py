@@ -161,7 +161,7 @@ _ROWS = (
         (".pt2",),
         gives="workload",
         content="bytes",
-        takes=("shapes", "model"),
+        takes=("shapes", "model", "granularity"),
     ),
     Format(
         "tensorflow",

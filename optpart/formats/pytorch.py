@@ -12,9 +12,10 @@ document is read. It is an ``ExportedProgram`` of PyTorch's schema
       "graph": {"inputs": …, "outputs": …,
        "nodes": [{"target": "torch.ops.aten.linear.default",
                   "inputs": [{"name": "input", "arg": {"as_tensor": {"name": "x"}}}, …],
-                  "outputs": [{"as_tensor": {"name": "linear"}}]}, …],
+                  "outputs": [{"as_tensor": {"name": "linear"}}],
+                  "metadata": {"nn_module_stack": "L__self__,,Net;L__self__fc,fc,Linear"}}, …],
        "tensor_values": {"x": {"dtype": 7, "sizes": [{"as_int": 8},
-                                {"as_expr": {"expr_str": "2*s0"}}], …}, …}, …}}}
+            {"as_expr": {"expr_str": "Mul(Integer(2), Symbol('s0', integer=True))"}}], …}, …}, …}}}
 
 A vertex is a node that hands on tensors and depends on the inputs of the model. Everything else
 is constant: parameters, buffers and what is computed of them alone are resident memory of the
@@ -24,7 +25,8 @@ further one that something reads. An operation in place computes a new tensor, w
 operations read. Sizes are in bytes; :mod:`~optpart.formats.pytorch_operators` says what counts as
 work.
 
-The tests build their files by hand after the schema; none of them was written by PyTorch.
+Expressions are SymPy's, as ``srepr`` writes them; older releases wrote ``2*s0``. A file does not
+keep what its dimensions were called when it was exported, only PyTorch's symbols.
 """
 
 from __future__ import annotations
@@ -32,21 +34,23 @@ from __future__ import annotations
 import ast
 import io
 import itertools
+import math
 import os
 import re
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from optpart.errors import FaultsOf, InputError
+from optpart.choices import choice
+from optpart.errors import ArgumentError, FaultsOf, InputError
 from optpart.formats.json import parse_json, sequence, text
 from optpart.formats.parsing import listed, member
 from optpart.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
@@ -73,6 +77,10 @@ _ARGUMENTS = (
     "as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string", "as_strings",
 )  # fmt: skip
 
+#: What PyTorch calls sizes, and what may be one in an expression.
+_SYMBOL = re.compile(r"z?[su]f?\d+")
+_NAMES = re.compile(rf"\b{_SYMBOL.pattern}\b")
+
 #: Parsed JSON takes up to twenty times its length. PyTorch does not compress the document.
 _MOST_STORED = 2**28
 _MOST_COMPRESSED = 2**25
@@ -81,6 +89,11 @@ _MOST_LISTED = 2**23
 _MOST_AXES = 64
 _MOST_EXPRESSION = 1_000
 _MOST_SIZE = 2**63
+
+#: What is placed.
+GRANULARITIES = ("operation", "module")
+
+_Taken = TypeVar("_Taken")
 
 _WHOLE = "give a file as torch.export.save writes it"
 
@@ -91,29 +104,63 @@ def sniff(content: bytes) -> bool:
 
 
 def read(
-    path: str | Path, *, shapes: Mapping[str, int] | None = None, model: str | None = None
+    path: str | Path,
+    *,
+    shapes: Mapping[str, int] | None = None,
+    model: str | None = None,
+    granularity: str = "operation",
 ) -> Workload:
     """Read a model.
 
     Parameters
     ----------
     shapes : mapping from str to int, optional
-        Sizes for the symbols that the model uses in shapes, such as ``{"s0": 8}``.
+        Sizes that the model leaves open: by PyTorch's symbol, such as ``{"s0": 8}``; by input and
+        axis, ``{"x.0": 8}``; and of a model with a single one, by any other name.
     model : str, optional
         Which one, of an archive that holds several.
+    granularity : {"operation", "module"}
+        What is placed: single operations, or modules, with what follows them until the next one.
+        A pipeline of PyTorch can be split before every module that is called once, so that
+        operations between two such points are colocated; and it runs operations in the order of
+        the program, which becomes that of the graph.
 
     Raises
     ------
     InputError
-        If the file is no archive of PyTorch or a faulty one, its schema has another major version,
-        a size stays open or does not fit, or the model contains a subgraph (``cond``,
-        ``while_loop``).
+        If the granularity is unknown, the file is no archive of PyTorch or a faulty one, its schema
+        has another major version, a size stays open or does not fit, or the model contains a
+        subgraph (``cond``, ``while_loop``).
     """
+    if granularity not in GRANULARITIES:
+        raise ArgumentError(
+            "granularity", f"unknown {granularity!r}", choice(granularity, GRANULARITIES)
+        )
+    return _read(path, shapes, model, lambda reader: reader.workload(Path(path).stem, granularity))
+
+
+def beginnings(
+    path: str | Path, *, shapes: Mapping[str, int] | None = None, model: str | None = None
+) -> dict[str, tuple[str, ...]]:
+    """Return the modules that begin at each vertex, in the order of the program.
+
+    A module that is called more than once begins nowhere; outer modules come before inner ones.
+    The parameters are those of :func:`read`.
+    """
+    return _read(path, shapes, model, lambda reader: reader.beginnings())
+
+
+def _read(
+    path: str | Path,
+    shapes: Mapping[str, int] | None,
+    model: str | None,
+    take: Callable[[_Reader], _Taken],
+) -> _Taken:
     with FaultsOf(path):
         name, content = _document(path, model)
         with FaultsOf(f"{path}, {name}"):
             try:
-                return _Reader(parse_json(content), shapes or {}).workload(Path(path).stem)
+                return take(_Reader(parse_json(content), shapes or {}))
             except RecursionError:
                 raise InputError("", "is nested too deeply", _WHOLE) from None
 
@@ -191,12 +238,15 @@ class _Vertex:
         As errors name it.
     reads, outputs : list of str
         Tensors that it reads and that it hands on.
+    calls : list of (str, str)
+        The calls of modules that it is in, outer ones first: the module, and which call.
     """
 
     operation: Operation
     place: str
     reads: list[str]
     outputs: list[str]
+    calls: list[tuple[str, str]]
 
 
 class _Reader:
@@ -211,12 +261,12 @@ class _Reader:
         self._metas = member(graph, "tensor_values", "graph")
         if not isinstance(self._metas, dict):
             raise InputError("graph.tensor_values", "not an object", "give tensors by name")
-        self._symbols = _Symbols(document, shapes)
         self._constants: dict[str, None] = {}
         self._inputs: dict[str, None] = {}
         self._sort_inputs(member(module, "signature", "graph_module"))
         self._tensors: dict[str, Tensor] = {}
-        self._assumed: list[str] = []
+        self._symbols = _Symbols(document, self._input_sizes(), shapes)
+        self._assumed = [*self._symbols.assumed]
 
     def _sort_inputs(self, signature: Any) -> None:
         specs = sequence(member(signature, "input_specs", "signature"), "signature.input_specs")
@@ -232,7 +282,23 @@ class _Reader:
             elif kind not in ("custom_obj", "token", "constant_input"):
                 raise InputError(place, f"unknown kind {shown(kind)}", _WHOLE)
 
-    def workload(self, name: str) -> Workload:
+    def _input_sizes(self) -> dict[str, Any]:
+        """Return the sizes of the inputs, which are not checked, by input and axis."""
+        sizes = {}
+        for name in self._inputs:
+            meta = self._metas.get(name)
+            axes = meta.get("sizes") if isinstance(meta, dict) else None
+            for axis, size in enumerate(axes if isinstance(axes, list) else ()):
+                sizes[f"{name}.{axis}"] = size
+        return sizes
+
+    def beginnings(self) -> dict[str, tuple[str, ...]]:
+        """Return the modules that begin at each vertex; see :func:`beginnings`."""
+        vertices = list(self._vertices())
+        found = _beginnings(vertices)
+        return {v.outputs[0]: at for v, at in zip(vertices, found, strict=True)}
+
+    def workload(self, name: str, granularity: str) -> Workload:
         """Read it."""
         vertices = list(self._vertices())
         if not vertices:
@@ -263,6 +329,8 @@ class _Reader:
                 if each in producer:
                     builder.edge(producer[each][0], kept[0], producer[each][1])
             producer |= {each: (kept[0], k) for k, each in enumerate(kept)}
+        if granularity == "module":
+            _group(vertices, builder)
         self._assume(vertices, readers)
         operations = [vertex.operation for vertex in vertices]
         flops, read, written = (np.array(column, dtype=np.int64) for column in columns)
@@ -318,8 +386,9 @@ class _Reader:
             if all(each in self._constants for each in reads):
                 self._constants |= dict.fromkeys(outputs)
             elif outputs:
-                yield _Vertex(Operation(kind, tensors, values, ()), place, reads, outputs)
-            else:
+                operation = Operation(kind, tensors, values, ())
+                yield _Vertex(operation, place, reads, outputs, _calls(node))
+            elif not node["outputs"]:  # one that hands on sizes only is no work
                 self._assumed.append(f"An operation that hands on no tensor is left out: {kind}.")
             if in_place(kind) and first is not None and outputs:
                 now |= {old: outputs[0] for old, new in now.items() if new == first[1]}
@@ -370,22 +439,84 @@ class _Reader:
 
 
 class _Symbols:
-    """The sizes that a model leaves open, and those that are given."""
+    """The sizes that a model leaves open, and those that are given.
 
-    def __init__(self, document: Any, sizes: Mapping[str, int]) -> None:
+    Parameters
+    ----------
+    inputs : mapping from str to value
+        The sizes of the inputs by input and axis, as the document has them.
+    sizes : mapping from str to int
+        By symbol, by input and axis or, if just one is open, by another name.
+
+    Attributes
+    ----------
+    assumed : list of str
+        What a name that the file does not hold was taken for.
+    """
+
+    def __init__(self, document: Any, inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
         self._ranges = document.get("range_constraints") or {}
         if not isinstance(self._ranges, dict):
             raise InputError("range_constraints", "not an object", _WHOLE)
-        for symbol, size in sizes.items():
-            place = f"shape {symbol!r}"
+        self._inputs = {
+            name: size["as_expr"] for name, size in inputs.items()
+            if isinstance(size, dict) and isinstance(size.get("as_expr"), dict)
+        }  # fmt: skip
+        # Sizes that others determine have ranges, too: ``2*s0``.
+        self._open = [name for name in self._ranges if name.isidentifier()]
+        self.assumed: list[str] = []
+        self._sizes: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        for name, size in sizes.items():
+            place = f"shape {name!r}"
             if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
-            if symbol not in self._ranges:
-                known = f"choose one of {listed(self._ranges)}" if self._ranges else "leave it out"
-                raise InputError(place, "the model has no such size", known)
-            self._check(symbol, size, place)
-        self._sizes = sizes
-        self._known: dict[str, int] = {}
+            symbol, value = self._meant(name, size, place)
+            self._check(symbol, value, place)
+            if self._sizes.setdefault(symbol, value) != value:
+                problem = f"{value}, but {self._sizes[symbol]} by another name"
+                raise InputError(place, problem, f"give {symbol!r} once")
+
+    def _meant(self, name: str, size: int, place: str) -> tuple[str, int]:
+        """Return the symbol that a name stands for, and its size."""
+        if name in self._open:
+            return name, size
+        if name in self._inputs:
+            return self._solved(name, size, place)
+        if len(self._open) == 1 and not _SYMBOL.fullmatch(name) and name.isidentifier():
+            symbol = self._open[0]
+            self.assumed.append(
+                f"The file does not keep the names of sizes: {name!r} was taken for "
+                f"{symbol!r}, the only open one."
+            )
+            return symbol, size
+        known = f"choose one of {self._choices()}" if self._open else "leave it out"
+        raise InputError(place, "the model has no such size", known)
+
+    def _choices(self) -> str:
+        where: dict[str, str] = {}
+        for name, size in self._inputs.items():
+            for symbol in _NAMES.findall(str(size.get("expr_str"))):
+                where.setdefault(symbol, name)
+        return ", ".join(
+            f"{symbol!r}" + (f" ({where[symbol]})" if symbol in where else "")
+            for symbol in self._open
+        )
+
+    def _solved(self, name: str, size: int, place: str) -> tuple[str, int]:
+        """Return the symbol that determines a size of an input, and its value."""
+        expression = self._inputs[name].get("expr_str")
+        symbols = {each for each in _NAMES.findall(str(expression)) if each in self._open}
+        if isinstance(expression, str) and len(symbols) == 1:
+            symbol = symbols.pop()
+            at = [self._evaluate(expression, place, {symbol: value}) for value in (1, 2)]
+            value = Fraction(size - at[0], at[1] - at[0] or 1) + 1
+            if value.denominator == 1 and value >= 0:
+                found = int(value)
+                if self._evaluate(expression, place, {symbol: found}) == size:
+                    return symbol, found
+        problem = f"{size} is not what was exported"
+        raise InputError(place, problem, f"give one of {self._choices()}")
 
     def _check(self, symbol: str, size: int, place: str) -> None:
         allowed = self._ranges[symbol]
@@ -403,7 +534,7 @@ class _Symbols:
         elif kind == "as_expr":
             expression = text(member(content, "expr_str", place), f"{place}.expr_str")
             if expression not in self._known:
-                self._known[expression] = self._evaluate(expression, place)
+                self._known[expression] = self._evaluate(expression, place, self._sizes, content)
             value = self._known[expression]
         else:
             raise InputError(place, f"a size of unknown kind {shown(kind)}", _WHOLE)
@@ -411,11 +542,14 @@ class _Symbols:
             raise InputError(place, f"a size of {shown(value)}", "give whole numbers ≥ 0")
         return value
 
-    def _evaluate(self, expression: str, place: str) -> int:
+    def _evaluate(
+        self, expression: str, place: str, sizes: Mapping[str, int], content: Any = None
+    ) -> int:
         try:
             if len(expression) > _MOST_EXPRESSION:
                 raise ValueError("too long")
-            value = self._value(ast.parse(expression, mode="eval").body, place)
+            tree = ast.parse(expression, mode="eval").body
+            value = self._value(tree, _Given(sizes, place, content))
             if value.denominator != 1:
                 raise ValueError("not whole")
         except (ArithmeticError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -423,34 +557,58 @@ class _Symbols:
             raise InputError(place, problem, _WHOLE) from None
         return int(value)
 
-    def _value(self, node: ast.expr, place: str) -> Fraction:
+    def _value(self, node: ast.expr, given: _Given) -> Fraction:
         """Evaluate an expression as PyTorch writes those of SymPy."""
         match node:
             case ast.Constant(value=int(value)) if not isinstance(value, bool):
                 return self._limited(Fraction(value))
             case ast.Name(id=symbol):
-                return Fraction(self._given(symbol, place))
+                return Fraction(given.size(symbol))
+            case ast.Call(func=ast.Name(id="Symbol"), args=[ast.Constant(value=str(symbol))]):
+                return Fraction(given.size(symbol))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self._value(operand, place)
+                return -self._value(operand, given)
             case ast.BinOp(left=left, op=operator, right=right):
-                first, second = self._value(left, place), self._value(right, place)
+                first, second = self._value(left, given), self._value(right, given)
                 return self._limited(_computed(type(operator).__name__, first, second))
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
-                values = [self._value(each, place) for each in arguments]
+                values = [self._value(each, given) for each in arguments]
                 return self._limited(_called(name, values))
             case _:
                 raise ValueError(f"{type(node).__name__} is not known")
-
-    def _given(self, symbol: str, place: str) -> int:
-        if symbol not in self._sizes:
-            remedy = f"give it as in {to_shell(['--shape', f'{symbol}=8'])}"
-            raise InputError(place, f"its shape depends on the open {symbol!r}", remedy)
-        return self._sizes[symbol]
 
     def _limited(self, value: Fraction) -> Fraction:
         if max(abs(value.numerator), value.denominator) >= _MOST_SIZE:
             raise ValueError("beyond 2^63")
         return value
+
+
+@dataclass(frozen=True)
+class _Given:
+    """The sizes in reach of an expression.
+
+    Attributes
+    ----------
+    sizes : mapping from str to int
+    place : str
+    content : value
+        What the document says of the expression, such as its value of the export.
+    """
+
+    sizes: Mapping[str, int]
+    place: str
+    content: Any
+
+    def size(self, symbol: str) -> int:
+        """Return the size of a symbol."""
+        if symbol in self.sizes:
+            return self.sizes[symbol]
+        hint = self.content.get("hint") if isinstance(self.content, dict) else None
+        value = hint.get("as_int") if isinstance(hint, dict) else None
+        alone = self.content is not None and _NAMES.findall(str(self.content.get("expr_str")))
+        example = value if isinstance(value, int) and alone == [symbol] else 8
+        remedy = f"give it as in {to_shell(['--shape', f'{symbol}={example}'])}"
+        raise InputError(self.place, f"its shape depends on the open {symbol!r}", remedy)
 
 
 def _computed(operator: str, first: Fraction, second: Fraction) -> Fraction:
@@ -474,6 +632,16 @@ def _computed(operator: str, first: Fraction, second: Fraction) -> Fraction:
 
 def _called(name: str, values: list[Fraction]) -> Fraction:
     match name, values:
+        case "Integer", [value]:
+            return value
+        case "Rational", [first, second]:
+            return first / second
+        case "Add", [_, *_]:
+            return sum(values, Fraction(0))
+        case "Mul", [_, *_]:
+            return math.prod(values, start=Fraction(1))
+        case "Pow", [first, second]:
+            return _computed("Pow", first, second)
         case "Max", [_, *_]:
             return max(values)
         case "Min", [_, *_]:
@@ -534,6 +702,51 @@ def _tensor_names(value: Any, place: str) -> list[str]:
         elif key == "as_string_to_argument" and isinstance(content, dict):
             names += _tensor_names(list(content.values()), place)
     return names
+
+
+def _calls(node: Any) -> list[tuple[str, str]]:
+    """Return the calls of modules that a node is in, outer ones first."""
+    metadata = node.get("metadata")
+    stack = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
+    entries = [each.split(",") for each in (stack if isinstance(stack, str) else "").split(";")]
+    # The key tells the calls of a module apart; the module itself has no name.
+    return [(each[1], each[0]) for each in entries if len(each) > 1 and each[1]]
+
+
+def _beginnings(vertices: Sequence[_Vertex]) -> list[tuple[str, ...]]:
+    """Return the modules, called once, that begin at each vertex."""
+    calls: dict[str, set[str]] = {}
+    for vertex in vertices:
+        for module, call in vertex.calls:
+            calls.setdefault(module, set()).add(call)
+    found = []
+    before: set[tuple[str, str]] = set()
+    for vertex in vertices:
+        found.append(
+            tuple(
+                module
+                for module, call in vertex.calls
+                if (module, call) not in before and len(calls[module]) == 1
+            )
+        )
+        before = set(vertex.calls)
+    return found
+
+
+def _group(vertices: Sequence[_Vertex], builder: GraphBuilder) -> None:
+    """Colocate what no module separates, and keep the order of the program."""
+    names = [vertex.outputs[0] for vertex in vertices]
+    groups: list[list[str]] = [[]]
+    for name, begins in zip(names, _beginnings(vertices), strict=True):
+        if begins and groups[-1]:
+            groups.append([])
+        groups[-1].append(name)
+    for group in groups:
+        if len(group) > 1:
+            builder.colocate(*group)
+    for before, after in itertools.pairwise(vertices):
+        if not set(before.outputs) & set(after.reads):
+            builder.edge(before.outputs[0], after.outputs[0], None)
 
 
 def _kind(target: str) -> str:

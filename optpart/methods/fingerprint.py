@@ -17,7 +17,8 @@ from optpart.methods.sources import Sources, digest_of
 ABOVE = frozenset(
     {
         "__main__.py", "api.py", "certificates", "cli.py", "commands", "exporters", "ordering",
-        "reductions", "report", "runtimes.py", "study", "testing", "training", "training_api.py",
+        "placing.py", "reductions", "report", "runtimes.py", "study", "testing", "torch_modules.py",
+        "training", "training_api.py",
     }
 )  # fmt: skip
 _ALWAYS = ("numba", "numpy")

@@ -17,6 +17,7 @@ from optpart.exporters.chain import chain_of
 from optpart.exporters.device_map import device_map
 from optpart.exporters.plan import Plan
 from optpart.exporters.registry import Options, export, target
+from optpart.exporters.torch import torch_split
 from optpart.formats import llm_names
 from optpart.formats.llm import Step
 
@@ -152,7 +153,7 @@ def test_parts_of_a_block_on_one_device_are_the_block(parts: int) -> None:
     placed = plan(" ".join("/".join([device] * parts) for device in "aab"))
     assert "VLLM_PP_LAYER_PARTITION=2,1\n" in llm.vllm(placed).text
     assert llm.megatron(placed).text.endswith(" 'Et*2|tL'\n")
-    assert "'model.layers.2'" in llm.torch_split(placed, architecture="llama").text
+    assert "'model.layers.2'" in torch_split(placed, architecture="llama").text
     names = {"a": "0", "b": "1"}
     found = json.loads(device_map(placed, names=names, architecture="llama").text)
     assert [found[f"model.layers.{number}"] for number in range(3)] == [0, 0, 1]
@@ -256,22 +257,3 @@ def test_a_runtime_takes_what_is_not_refused(blocks: list[str], ends: tuple[str,
         there = [(ranks[i % len(ranks)], part) for i, stage in enumerate(stages) for part in stage]
         assert [rank for rank, part in there if part == "t"] == blocks
         assert (there[0], there[-1]) == ((device["embedding"], "E"), (device["head"], "L"))
-
-
-def test_torch_gets_the_first_module_of_every_later_stage() -> None:
-    text, remarks = llm.torch_split(plan("a a b", head="c"), architecture="llama")
-    assert text == (
-        "from torch.distributed.pipelining import SplitPoint\n"
-        "\n"
-        "# stages 0 to 2: a, b, c\n"
-        "split_spec = {\n"
-        "    'model.layers.2': SplitPoint.BEGINNING,\n"
-        "    'lm_head': SplitPoint.BEGINNING,\n"
-        "}\n"
-    )
-    assert "Ranks 0 and after must be a, b, c" in remarks[1]
-    compile(text, "snippet", "exec")
-    assert "'gpt_neox.layers.1'" in llm.torch_split(plan("a b"), architecture="gpt-neox").text
-    assert "'model.layers.1'" in llm.torch_split(modules(LLAMA, "a a b b b")).text
-    with pytest.raises(InputError, match=r"device 'a': has 'block.2' after other"):
-        llm.torch_split(plan("a b a"), architecture="llama")

@@ -1,9 +1,13 @@
-"""Files are built by hand after PyTorch's schema; none of them was written by PyTorch."""
+"""Files are built by hand after PyTorch's schema, but those in ``WRITTEN``, which PyTorch wrote.
+
+``tests/runtimes/written.py`` makes them.
+"""
 
 import json
 import random
 import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,8 @@ from optpart.errors import InputError
 from optpart.formats import native, pytorch
 from optpart.problem.cluster import Cluster
 from optpart.problem.instance import Instance
+
+WRITTEN = Path(__file__).parent / "pytorch"
 
 
 def meta(*sizes, dtype=7):
@@ -271,10 +277,10 @@ def test_open_sizes_are_given(tmp_path):
     found = pytorch.read(path, shapes={"s0": 10})
     assert [*map(int, found.graph.tensor_size)] == [4 * 30, 4 * 20 * 4]
     for shapes, fault in (
-        ({}, "depends on the open 's0'; give it as in --shape s0=8"),
+        ({}, "depends on the open 's0'; give it as in --shape s0=4"),
         ({"s0": 65}, "shape 's0': 65 is not what was exported; give 2 to 64"),
         ({"s0": -1}, "shape 's0': size -1; give a whole number"),
-        ({"s1": 1}, "shape 's1': the model has no such size; choose one of 's0'"),
+        ({"s1": 1}, "shape 's1': the model has no such size; choose one of 's0' (x.0)"),
     ):
         with pytest.raises(InputError) as caught:
             pytorch.read(path, shapes=shapes)
@@ -541,3 +547,42 @@ def damaged(content, draw):
             case _:
                 content = content[: max(1, at)] if not draw.randrange(3) else content
     return bytes(content)
+
+
+@pytest.mark.parametrize("shapes", [{"s77": 5}, {"x.0": 5}, {"batch": 5}])
+def test_an_open_size_goes_by_symbol_by_place_or_by_any_name_if_it_is_the_only_one(shapes):
+    found = pytorch.read(WRITTEN / "perceptron.pt2", shapes=shapes)
+    assert found.graph.names == (
+        "linear", "relu", "linear_1", "relu_1", "linear_2", "relu_2", "linear_3", "flatten",
+    )  # fmt: skip
+    flops = [2 * 5 * 8 * 16, 5 * 16, *[2 * 5 * 16 * 16, 5 * 16] * 2, 2 * 5 * 16 * 4, 0]
+    assert found.work.flops.tolist() == flops
+    said = "The file does not keep the names of sizes: 'batch' was taken for 's77', the only open "
+    assert any(each.startswith(said) for each in found.assumed) == ("batch" in shapes)
+
+
+def test_sizes_that_a_symbol_determines_are_given_by_input_and_axis():
+    path = WRITTEN / "attention.pt2"
+    found = pytorch.read(path, shapes={"ids.0": 2, "ids.1": 24})
+    assert pytorch.read(path, shapes={"s23": 2, "s44": 12}).graph == found.graph
+    graph = found.graph
+    size = {graph.tensor_name(t): int(graph.tensor_size[t]) for t in range(graph.tensors)}
+    assert size["pad:0"] == 4 * 2 * (24 + 24 + 24 // 3 + 1) * 8
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "fault"),
+    [
+        ("perceptron", {}, "its shape depends on the open 's77'; give it as in --shape s77=4"),
+        ("perceptron", {"batch": 65}, "shape 'batch': 65 is not what was exported; give 2 to 64"),
+        ("perceptron", {"s0": 5}, "shape 's0': the model has no such size; choose one of 's77'"),
+        ("attention", {"batch": 5}, "choose one of 's23' (ids.0), 's44' (ids.1)"),
+        ("attention", {"ids.1": 7}, "shape 'ids.1': 7 is not what was exported; "),
+        ("attention", {"ids.1": 24, "s44": 5}, "shape 's44': 5, but 12 by another name; "),
+        ("choice", {}, "(torch.ops.higher_order.cond): contains a subgraph, whose work depends"),
+    ],
+)
+def test_faulty_sizes_of_files_that_pytorch_wrote(name, shapes, fault):
+    with pytest.raises(InputError) as caught:
+        pytorch.read(WRITTEN / f"{name}.pt2", shapes=shapes)
+    assert fault in str(caught.value)

@@ -1,0 +1,203 @@
+"""From a module of PyTorch to a plan, and to the pipeline that runs it.
+
+The module is exported (``torch.export``), its operations are costed by the roofline of the devices
+or measured on the spot, and the plan gives every device one run of the program, which begins where
+a module does: what ``torch.distributed.pipelining`` can run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from optpart.api import costed, solve, workload
+from optpart.costs.detection import detect
+from optpart.errors import InputError
+from optpart.exporters.plan import plan_of
+from optpart.exporters.torch import stages_of
+from optpart.formats import cluster_toml, pytorch
+from optpart.runtimes import known
+
+if TYPE_CHECKING:
+    from optpart.devices.named import NamedCluster
+    from optpart.problem.cluster import Cluster
+    from optpart.problem.workload import Workload
+    from optpart.solution.result import Result
+
+_BRANCHES = (
+    "replace branches and loops that depend on values by torch.where, or by code that depends on "
+    "shapes only"
+)
+#: Runs of a program that is measured, after one that warms up.
+_RUNS = 5
+
+
+@dataclass(frozen=True)
+class PlacedModule:
+    """A plan for a module, which a pipeline can run.
+
+    Attributes
+    ----------
+    result : Result
+        The plan, with its bound.
+    stages : tuple of (str, str)
+        Device and first module of each stage, in order; the first stage begins with the program.
+    example_inputs : tuple
+        What the module was exported with.
+    remarks : tuple of str
+        What was measured, assumed or rounded.
+    """
+
+    result: Result
+    stages: tuple[tuple[str, str], ...]
+    example_inputs: tuple[Any, ...]
+    remarks: tuple[str, ...]
+
+    def apply(self, module: Any) -> Any:
+        """Split a module, and return the ``Pipe`` of ``torch.distributed.pipelining``.
+
+        Rank ``i`` runs ``pipe.build_stage(i, device)`` under a schedule, such as ``ScheduleGPipe``;
+        :attr:`stages` says which device that is. A microbatch is what the plan was made for.
+        """
+        from torch.distributed.pipelining import SplitPoint, pipeline
+
+        split = {first: SplitPoint.BEGINNING for _, first in self.stages[1:]}
+        return pipeline(module, mb_args=self.example_inputs, split_spec=split)
+
+
+def place_module(
+    module: Any,
+    example_inputs: Sequence[Any],
+    cluster: Cluster | NamedCluster | str | Path | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    shapes: Mapping[str, int] | None = None,
+    measure: bool = False,
+    seconds: float = 30.0,
+) -> PlacedModule:
+    """Place a module of PyTorch on devices, in one call.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    example_inputs : sequence
+        Positional arguments of one call: of a microbatch, for a pipeline.
+    cluster : Cluster, NamedCluster or path, optional
+        The devices; by default those of this machine, which are measured.
+    dynamic_shapes : optional
+        As ``torch.export.export`` takes them.
+    shapes : mapping from str to int, optional
+        Sizes for the costs, by the names of dynamic dimensions.
+    measure : bool
+        Whether to measure every operation on every device, which must be of this machine, instead
+        of estimating it from the device's rates.
+    seconds : float
+        To search for the plan and prove it.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is not installed, the module cannot be exported, a size is open, or there is no
+        plan.
+    """
+    torch = _torch()
+    name = type(module).__name__
+    given = tuple(example_inputs)
+    program = _exported(torch, module, given, dynamic_shapes, name)
+    remarks: tuple[str, ...] = ()
+    if cluster is None:
+        found = detect()
+        cluster, remarks = cluster_toml.loads_named(found.text), tuple(found.remarks)
+    else:
+        cluster = known(cluster)
+    with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
+        path = Path(folder) / f"{name}.pt2"
+        torch.export.save(program, path)
+        read = workload(path, shapes=shapes, granularity="module")
+        begins = pytorch.beginnings(path, shapes=shapes)
+    if measure:
+        read = replace(read, measured=_measured(torch, program, given, cluster, read))
+    made = costed(read, cluster, "file" if measure else "roofline")
+    result = solve(made.instance, seconds=seconds, contiguous=True)
+    if result.schedule is None:
+        remedy = "give more time, or devices with more memory"
+        raise InputError(name, f"no plan was found ({result.reason})", remedy)
+    stages = stages_of(plan_of(result), begins)
+    return PlacedModule(result, tuple(stages), given, (*remarks, *made.remarks))
+
+
+def _torch() -> Any:
+    if find_spec("torch") is None:
+        raise InputError("torch", "PyTorch is not installed", "pip install torch")
+    import torch
+
+    return torch
+
+
+def _exported(
+    torch: Any, module: Any, given: tuple[Any, ...], dynamic_shapes: Any, name: str
+) -> Any:
+    if not isinstance(module, torch.nn.Module):
+        problem = f"is of type {name}"
+        raise InputError("module", problem, "give a torch.nn.Module, or the path of a model")
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, given, dynamic_shapes=dynamic_shapes)
+    except Exception as error:  # what tracing a program of the user's raises is anything
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        problem = f"torch.export cannot trace it ({type(error).__name__}: {said[:200]})"
+        raise InputError(name, problem, _BRANCHES) from None
+
+
+def _measured(
+    torch: Any, program: Any, given: tuple[Any, ...], cluster: NamedCluster, read: Workload
+) -> dict[str, tuple[Fraction | None, ...]]:
+    """Return the median nanoseconds of every vertex on every device."""
+    found: dict[str, tuple[Fraction | None, ...]] = {}
+    by_place: dict[str, dict[str, Fraction]] = {}
+    for name in cluster.cluster.names:
+        place = name.lower().rstrip("0123456789")
+        number = name[len(place) :]
+        place = f"{place}:{number}" if number and place != "cpu" else place
+        if place not in by_place:
+            by_place[place] = _times(torch, program, given, place, name)
+        found[name] = tuple(by_place[place].get(vertex) for vertex in read.graph.names)
+    return found
+
+
+def _times(
+    torch: Any, program: Any, given: tuple[Any, ...], place: str, name: str
+) -> dict[str, Fraction]:
+    """Run a program on a device, operation after operation, and time each."""
+
+    class Timer(torch.fx.Interpreter):  # type: ignore[misc]
+        def run_node(self, node: Any) -> Any:
+            wait()
+            begin = time.perf_counter_ns()
+            out = super().run_node(node)
+            wait()
+            times.setdefault(node.name, []).append(time.perf_counter_ns() - begin)
+            return out
+
+    times: dict[str, list[int]] = {}
+    try:
+        device = torch.device(place)
+        module = program.module().to(device)
+        inputs = [each.to(device) if hasattr(each, "to") else each for each in given]
+    except (RuntimeError, AssertionError):
+        problem = "is no device of PyTorch on this machine"
+        raise InputError(
+            f"device {name!r}", problem, "call it cpu or cuda0, or do not measure"
+        ) from None
+    wait = torch.accelerator.synchronize if device.type != "cpu" else lambda: None
+    with torch.no_grad():
+        for _ in range(1 + _RUNS):
+            Timer(module).run(*inputs)
+    return {name: Fraction(statistics.median_low(taken[1:])) for name, taken in times.items()}

@@ -1,0 +1,101 @@
+"""PyTorch runs the pipelines of ``op.place`` in two processes, and computes what it did before."""
+
+import socket
+
+import pytest
+from small_models import MODELS, Branching, inputs_of
+
+import optpart as op
+from optpart.costs.efficiency import defaults
+from optpart.errors import InputError
+from optpart.formats.cluster_toml import loads_named
+
+torch = pytest.importorskip("torch")
+flop_counter = pytest.importorskip("torch.utils.flop_counter")
+attention = pytest.importorskip("torch.nn.attention")
+
+#: Two unlike processors, neither of which holds the whole model.
+CLUSTER = """
+default_link = "ethernet-10g"
+[[device]]
+of = "ryzen-9-7950x"
+name = "cpu0"
+memory = {limit}
+[[device]]
+of = "core-i9-13900k"
+name = "cpu1"
+memory = {limit}
+"""
+
+
+def placed(name):
+    model, given = MODELS[name]().eval(), inputs_of(name, 2)
+    held = sum(each.numel() * each.element_size() for each in model.parameters())
+    cluster = loads_named(CLUSTER.format(limit=int(0.75 * held) + 2**20))
+    dynamic = {"tokens": {0: torch.export.Dim("batch", max=64)}} if name == "dynamic" else None
+    shapes = {"batch": 2} if name == "dynamic" else None
+    return model, op.place(model, given, cluster, dynamic_shapes=dynamic, shapes=shapes, seconds=30)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_two_processes_compute_what_the_whole_module_does(name, tmp_path):
+    _, plan = placed(name)
+    assert [device for device, _ in plan.stages] in (["cpu0", "cpu1"], ["cpu1", "cpu0"])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = (name, plan.stages, plan.example_inputs, port, tmp_path / "output.pt")
+    torch.multiprocessing.spawn(stage, run, nprocs=2)
+    found, expected = torch.load(tmp_path / "output.pt")
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def stage(rank, name, stages, example_inputs, port, place):
+    """Run one rank of two, on two microbatches."""
+    import torch.distributed as dist
+    from torch.distributed.pipelining import ScheduleGPipe
+
+    from optpart.torch_modules import PlacedModule
+
+    torch.manual_seed(0)
+    model = MODELS[name]().eval()
+    pipe = PlacedModule(None, stages, example_inputs, ()).apply(model)
+    address = f"tcp://127.0.0.1:{port}"
+    dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
+    with torch.no_grad():
+        schedule = ScheduleGPipe(pipe.build_stage(rank, torch.device("cpu")), n_microbatches=2)
+        other = inputs_of(name, 2, seed=2)
+        both = [torch.cat(parts) for parts in zip(example_inputs, other, strict=True)]
+        found = schedule.step(*both) if rank == 0 else schedule.step()
+        if rank == 1:
+            torch.save((found, model(*both)), place)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_products_have_the_operations_that_pytorch_counts(name, tmp_path):
+    model, given = MODELS[name]().eval(), inputs_of(name, 2)
+    torch.export.save(torch.export.export(model, given), tmp_path / "model.pt2")
+    work = op.workload(tmp_path / "model.pt2").work
+    products = [defaults().class_of(kind) == "contraction" for kind in work.kinds]
+    # PyTorch does not count the fused attention of processors, but the products that it is made of.
+    counter = flop_counter.FlopCounterMode(display=False)
+    with counter, torch.no_grad(), attention.sdpa_kernel(attention.SDPBackend.MATH):
+        model(*given)
+    assert work.flops[products].sum() == pytest.approx(counter.get_total_flops(), rel=0.01)
+
+
+def test_measured_on_the_spot_every_operation_takes_time():
+    model, given = MODELS["gpt"]().eval(), inputs_of("gpt", 2)
+    cluster = op.Cluster.of([op.Device("cpu")], bandwidth=1)
+    plan = op.place(model, given, cluster, measure=True, seconds=5)
+    assert plan.stages == (("cpu", ""),)
+    assert plan.result.makespan > 0
+    with pytest.raises(InputError, match="device 'cuda7': is no device of PyTorch on this"):
+        op.place(model, given, op.Cluster.of([op.Device("cuda7")]), measure=True)
+
+
+def test_branches_on_values_are_refused_with_the_remedy():
+    with pytest.raises(InputError, match=r"Branching: torch.export cannot trace it .*torch.where"):
+        op.place(Branching(), (torch.ones(2, 8),), loads_named(CLUSTER.format(limit=2**30)))
