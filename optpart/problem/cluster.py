@@ -186,8 +186,8 @@ class Cluster:
         cls,
         devices: int,
         speed: Number = 1,
-        bandwidth: Number | None = None,
-        latency: Number = 0,
+        bandwidth: Matrix = None,
+        latency: Matrix = 0,
         memory: Number | None = None,
     ) -> Cluster:
         """Build ``devices`` identical devices named ``d0``, ``d1``, …, with identical links."""

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from optpart.arguments import checked
+from optpart.arguments import checked, checked_names
 from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.footprint import read_memory
@@ -71,7 +71,7 @@ def no_starts(instance: Instance, seed: int, memory: int | None) -> tuple[Schedu
     return ()
 
 
-@checked
+@checked_names
 @dataclass(frozen=True)
 class Budget:
     """The time and the workers that a method may use.

@@ -144,6 +144,7 @@ class TestAllSolverProcessesKnowTheLimit:
     def test_of_packings_for_a_start(self, told, method, monkeypatch) -> None:
         monkeypatch.setattr(registry, "starts", list)
         monkeypatch.setattr("optpart.search.layout.repaired", lambda *_: None)
+        monkeypatch.setattr("optpart.search.fill.filled", lambda *_: None)
         instance = draw_instance(11, "delay", "estimate", vertices=12, devices=3)
         registry.get(method)(instance, budget=Budget(60, 1, 1.0, memory=2**33))
         assert set(told) == {2**33}

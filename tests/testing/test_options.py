@@ -26,7 +26,8 @@ from optpart.testing.options import OPTIONS, draw_options
 #: what is drawn of them.
 GOALS = {
     "solve": {
-        "objective": "objective", "within": "makespan", "traffic_limit": "traffic",
+        "objective": "objective", "within": "makespan", "within_percent": "makespan",
+        "traffic_limit": "traffic",
         "fix": "placement", "placement": "placement", "order": "order",
         "contiguous": "contiguous", "device_order": "device_order",
     },
