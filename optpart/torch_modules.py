@@ -69,7 +69,10 @@ class PlacedModule:
         from torch.distributed.pipelining import SplitPoint, pipeline
 
         split = {first: SplitPoint.BEGINNING for _, first in self.stages[1:]}
-        return pipeline(module, mb_args=self.example_inputs, split_spec=split)
+        pipe = pipeline(module, mb_args=self.example_inputs, split_spec=split)
+        for number in range(pipe.num_stages):
+            _without_gaps(pipe.get_stage_module(number))
+        return pipe
 
 
 def place_module(
@@ -131,6 +134,24 @@ def place_module(
         raise InputError(name, f"no plan was found ({result.reason})", remedy)
     stages = stages_of(plan_of(result), begins)
     return PlacedModule(result, tuple(stages), given, (*remarks, *made.remarks))
+
+
+def _without_gaps(stage: Any) -> None:
+    """Let a stage receive and hand on tensors without gaps, since gloo sends no others."""
+    from torch.fx import map_arg
+
+    def contiguous(node: Any) -> Any:
+        made = stage.graph.call_method("contiguous", (node,))
+        made.meta = {**node.meta, "val": node.meta["val"].contiguous()}
+        return made
+
+    for node in stage.graph.nodes:  # receivers have buffers of this form
+        if node.op == "placeholder" and hasattr(node.meta.get("val"), "contiguous"):
+            node.meta["val"] = node.meta["val"].contiguous()
+    output = next(node for node in stage.graph.nodes if node.op == "output")
+    with stage.graph.inserting_before(output):
+        output.args = map_arg(output.args, contiguous)
+    stage.recompile()
 
 
 def _torch() -> Any:
