@@ -1171,7 +1171,8 @@ def export(
         How the modules of a language model are called
         (:data:`optpart.exporters.llm.ARCHITECTURES`).
     unit : {"ns", "us", "ms", "s"}, optional
-        The unit of the instance's times, for ``"trace"``; nanoseconds if not given.
+        The unit of the instance's times, for ``"trace"``; by default, the one that it states, else
+        nanoseconds.
 
     Returns
     -------

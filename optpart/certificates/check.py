@@ -270,7 +270,7 @@ class Problem:
     def __init__(self, document: object, allowance: Allowance | None = None) -> None:
         self.allowance = allowance or Allowance()
         keys = "vertices edges colocation separation devices bandwidth latency durations model"
-        top = object_of(document, f"format name source {keys}", "instance")
+        top = object_of(document, f"format name source time_unit {keys}", "instance")
         demand(top.get("format") == "optpart-instance/1", "instance: not optpart-instance/1")
         self.name = typed(top.get("name", "unnamed"), "text", "name")
         keys = "communication memory send_ops channels release"

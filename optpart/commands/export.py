@@ -54,7 +54,8 @@ def export(
     unit: Annotated[
         str | None,
         typer.Option(
-            help="For trace: the unit of the instance's times, ns (default), us, ms or s."
+            help="For trace: the unit of the instance's times, ns, us, ms or s; by default, the "
+            "one that it states, else ns."
         ),
     ] = None,
 ) -> None:

@@ -40,6 +40,7 @@ def leave(result: Result) -> NoReturn:
 
 def say_result(result: Result) -> None:
     """Print one line: what a run found and proved."""
+    from optpart.problem.units import with_unit
     from optpart.report.text import infeasible, seconds
     from optpart.rounding import between, number, percent
     from optpart.solution.result import Status
@@ -48,8 +49,13 @@ def say_result(result: Result) -> None:
         say(f"{result.instance.name}: {infeasible(result.reason)}")
         return
     given = f" given {result.given}" if result.given else ""
-    makespan, bound = between(result.makespan, result.lower_bound)
-    load, least_load = between(result.bottleneck, result.bottleneck_bound)
+    makespan, bound, load, least_load = (
+        with_unit(text, result.instance.time_unit)
+        for text in (
+            *between(result.makespan, result.lower_bound),
+            *between(result.bottleneck, result.bottleneck_bound),
+        )
+    )
     if result.makespan is None:
         if result.objective == "bottleneck":
             bound = f"{least_load} of the bottleneck"

@@ -230,6 +230,7 @@ def _say_front(front: list[Result], json: bool) -> None:
     """Print the Pareto front of makespan and traffic."""
     from optpart.formats import result as result_format
     from optpart.formats.json import pretty
+    from optpart.problem.units import with_unit
     from optpart.rounding import number
     from optpart.solution.result import Status
 
@@ -243,9 +244,8 @@ def _say_front(front: list[Result], json: bool) -> None:
         complete = all(result.status is Status.OPTIMAL for result in front)
         say(f"{name}: {'the whole front' if complete else 'part of the front'}")
         for result in front:
-            makespan, traffic = (
-                number(value, up=True) for value in (result.makespan, result.traffic)
-            )
+            makespan = with_unit(number(result.makespan, up=True), result.instance.time_unit)
+            traffic = number(result.traffic, up=True)
             remark = f" ({result.reason})" if result.reason else ""
             say(f"  {result.status}{remark}, makespan {makespan}, traffic {traffic}")
 

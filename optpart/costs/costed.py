@@ -37,6 +37,7 @@ def costed(
     *,
     durations: Sequence[Sequence[int | Fraction | None]] | None = None,
     memory: Memory | None = None,
+    time_unit: str = "",
 ) -> Costed:
     """Build the instance of a workload.
 
@@ -47,9 +48,13 @@ def costed(
     durations : n rows of k numbers, optional
     memory : {"none", "estimate", "edges", "refcount"}, optional
         Without it, limits of memory count if there are any (:func:`memory_model`).
+    time_unit : str
+        The unit of all times, if it is known.
     """
     source = f"{workload.source}, costs: {how}" if workload.source else f"costs: {how}"
-    instance = Instance(graph, cluster, durations=durations, name=workload.name, source=source)
+    instance = Instance(
+        graph, cluster, durations=durations, name=workload.name, source=source, time_unit=time_unit
+    )
     chosen, why = memory_model(instance, memory)
     if chosen != instance.model.memory:
         instance = replace(instance, model=replace(instance.model, memory=chosen))

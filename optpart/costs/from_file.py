@@ -46,7 +46,10 @@ def from_file(
             "as FLOPs and bytes on this cluster" if named_cluster.fixed_units else "without units"
         )
         remarks = [f"The operations and sizes of the file count {units}."]
-        return costed(workload, workload.graph, cluster, how, remarks, memory=memory)
+        unit = "ns" if named_cluster.fixed_units else ""
+        return costed(
+            workload, workload.graph, cluster, how, remarks, memory=memory, time_unit=unit
+        )
     columns: list[Sequence[Fraction | None]] = []
     remarks = []
     for d, name in enumerate(cluster.names):
@@ -80,6 +83,7 @@ def from_file(
             for row in zip(*columns, strict=True)
         ],
         memory=memory,
+        time_unit="ns",
     )
 
 

@@ -138,6 +138,7 @@ def measured(
         (*remarks, *filled, *of_memory, *of_latencies, *of_delays),
         durations=list(zip(*columns, strict=True)),
         memory=memory,
+        time_unit="ns",
     )
 
 

@@ -107,6 +107,7 @@ def roofline(
         ),
         durations=durations,
         memory=memory,
+        time_unit="ns",
     )
 
 

@@ -167,7 +167,9 @@ _KEPT: Mapping[type, Mapping[str, Callable[[_Exchange], bool]]] = {
         "device_order": _device_order,
     },
     # The parts of the instance have entries of their own.
-    Instance: dict.fromkeys(("graph", "cluster", "model", "durations", "name", "source"), _nowhere),
+    Instance: dict.fromkeys(
+        ("graph", "cluster", "model", "durations", "name", "source", "time_unit"), _nowhere
+    ),
 }
 
 

@@ -45,7 +45,7 @@ class Options:
     architecture : str, optional
         How modules are called (:data:`optpart.exporters.llm.ARCHITECTURES`).
     unit : str, optional
-        The unit of the instance's times (:data:`optpart.exporters.trace.UNITS`).
+        The unit of the instance's times (:data:`optpart.problem.units.TIME_UNITS`).
     """
 
     model: str | Path | None = None

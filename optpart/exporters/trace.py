@@ -27,12 +27,10 @@ from optpart.exporters.llm import Text
 from optpart.files import Kind, begins
 from optpart.languages import to_json
 from optpart.problem.instance import Instance
+from optpart.problem.units import TIME_UNITS
 from optpart.rounding import number
 from optpart.solution.memory_use import memory_use
 from optpart.solution.schedule import Schedule
-
-#: Nanoseconds of the units of time that an instance may have.
-UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 #: Later moments are no longer told apart by doubles of microseconds with three decimals.
 _LATEST = 2**53
@@ -76,17 +74,19 @@ def trace(scheduled: Scheduled, unit: str | None = None) -> Text:
     Parameters
     ----------
     unit : {"ns", "us", "ms", "s"}, optional
-        The unit of the instance's times; nanoseconds if not given, which a remark then says.
+        The unit of the instance's times; by default, the one that it states, else nanoseconds,
+        which a remark then says.
 
     Raises
     ------
     InputError
         If there is no such unit, or the schedule is too long for timestamps.
     """
-    if unit is not None and unit not in UNITS:
-        raise ArgumentError("unit", f"unknown {unit!r}", choice(unit, UNITS))
+    if unit is not None and unit not in TIME_UNITS:
+        raise ArgumentError("unit", f"unknown {unit!r}", choice(unit, TIME_UNITS))
     instance, schedule = scheduled.instance, scheduled.schedule
-    factor = Fraction(UNITS[unit or "ns"])
+    unit = unit or instance.time_unit
+    factor = Fraction(TIME_UNITS[unit or "ns"])
     latest = max((factor * time for time in _all_times(scheduled)), default=Fraction(0))
     if latest >= _LATEST:
         problem = f"ends after {number(latest, up=False)} ns, too late for timestamps of a trace"
@@ -110,9 +110,9 @@ def _all_times(scheduled: Scheduled) -> Iterator[Fraction]:
     yield from scheduled.schedule.transfers.end.fractions()
 
 
-def _remarks(scheduled: Scheduled, unit: str | None) -> list[str]:
+def _remarks(scheduled: Scheduled, unit: str) -> list[str]:
     remarks = []
-    if unit is None:
+    if not unit:
         remarks.append(
             "One unit of the instance's time is taken for 1 ns; name another with --unit."
         )

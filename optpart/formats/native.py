@@ -20,7 +20,7 @@ KIND = Kind("an instance", of_format(FORMAT))
 
 _TOP = {
     "$schema", "format", "name", "source", "vertices", "edges", "colocation", "separation",
-    "devices", "bandwidth", "latency", "durations", "model",
+    "devices", "bandwidth", "latency", "durations", "model", "time_unit",
 }  # fmt: skip
 _VERTEX = {"name", "ops", "memory", "outputs", "device_type", "devices"}
 _OUTPUT = {"size", "delay"}
@@ -68,6 +68,7 @@ def from_dict(document: Any) -> Instance:
         durations=None if top.get("durations") is None else sequence(top["durations"], "durations"),
         name=text(top.get("name", "unnamed"), "name"),
         source=text(top.get("source", ""), "source"),
+        time_unit=text(top.get("time_unit", ""), "time_unit"),
     )
 
 

@@ -200,6 +200,7 @@ class Workflow:
             durations=rows,
             name=self.workload.name,
             source=" ".join((self.workload.source, *remarks)).strip(),
+            time_unit="ns",
         )
 
     def _time(self, v: int, machine: Machine) -> Fraction:

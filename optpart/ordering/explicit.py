@@ -78,6 +78,7 @@ def explicit(instance: Instance, placement: NDArray[np.int32] | Sequence[int]) -
         Cluster.of(devices),
         name=f"{instance.name}-explicit",
         source=f"{instance.name} under a placement, transfers as vertices on links",
+        time_unit=instance.time_unit,
     )
 
 

@@ -198,6 +198,7 @@ class _Layout:
             Cluster.of(self.devices),
             name=f"{self.model.name}-{mode}-{suffix}-b{self.on.batch}",
             source=f"model replica of {self.model.name} with parameter servers, times in µs",
+            time_unit="us",
         )
 
     def device(self, name: str, kind: str) -> None:

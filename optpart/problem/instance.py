@@ -22,7 +22,8 @@ from optpart.problem.document import document
 from optpart.problem.durations import Durations
 from optpart.problem.graph import Graph
 from optpart.problem.model import Model
-from optpart.problem.rational import Number, RationalArray
+from optpart.problem.rational import Number, RationalArray, shown
+from optpart.problem.units import TIME_UNITS
 from optpart.showing import Shown, faces
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ class Instance(Shown):
     durations : Durations or n rows of k numbers (``None`` where impossible), optional
     name, source : str
         Name and origin.
+    time_unit : {"", "ns", "us", "ms", "s"}
+        The unit of its times, if it is known; shown beside them, and nothing else depends on it.
 
     Raises
     ------
     InputError
         If the graph does not fit the cluster: an unknown device, a device type that no device has,
-        a colocation group without a common device, a matrix of the wrong size.
+        a colocation group without a common device, a matrix of the wrong size; or if there is no
+        such unit of time.
     """
 
     graph: Graph
@@ -58,10 +62,14 @@ class Instance(Shown):
     durations: Durations | Sequence[Sequence[Number | None]] | None = None
     name: str = "unnamed"
     source: str = ""
+    time_unit: str = ""
 
     def __post_init__(self) -> None:
         for label in ("name", "source"):  # often made of the name of a file
             object.__setattr__(self, label, writable(getattr(self, label)))
+        if self.time_unit and self.time_unit not in TIME_UNITS:
+            problem = f"unknown {shown(self.time_unit)}"
+            raise InputError("time_unit", problem, choice(self.time_unit, TIME_UNITS))
         n, k = len(self.graph), len(self.cluster)
         if self.durations is not None and not isinstance(self.durations, Durations):
             object.__setattr__(self, "durations", Durations.of(self.durations, n, k))
@@ -94,13 +102,14 @@ class Instance(Shown):
     # --- equality and text -----------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both say the same, names and sources included."""
+        """Return whether both say the same; names, sources and units of time included."""
         if self is other:
             return True
         if not isinstance(other, Instance):
             return NotImplemented
         return (
-            (self.name, self.source, self.model) == (other.name, other.source, other.model)
+            (self.name, self.source, self.time_unit) == (other.name, other.source, other.time_unit)
+            and self.model == other.model
             and self.graph == other.graph
             and self.cluster == other.cluster
             and self.durations == other.durations
@@ -327,15 +336,19 @@ class Instance(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the native JSON document of the instance (``optpart-instance/1``)."""
-        return document(
+        content = document(
             self.graph, self.cluster, self.model, self.given_durations, self.name, self.source
         )
+        if self.time_unit:
+            content["time_unit"] = self.time_unit
+        return content
 
     @cached_property
     def sha256(self) -> str:
-        """SHA-256 of the canonical native JSON without name and source."""
+        """SHA-256 of the canonical native JSON without name, source and unit of time."""
         content = self.to_dict()
-        del content["name"], content["source"]
+        for key in ("name", "source", "time_unit"):  # the problem is the same without them
+            content.pop(key, None)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 

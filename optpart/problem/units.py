@@ -19,6 +19,10 @@ Dimension = Literal["time", "size", "bandwidth", "speed"]
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _SECOND = 10**9
+
+#: Nanoseconds of the units that the times of an instance may have.
+TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": _SECOND}
+
 _SIZES = {f"{prefix}B": Fraction(factor) for prefix, factor in (_DECIMAL | _BINARY).items()}
 _BITS = {f"{prefix}bit": Fraction(factor, 8) for prefix, factor in _DECIMAL.items()}
 
@@ -88,6 +92,11 @@ def written(value: Fraction, dimension: Dimension) -> str:
         if value >= factor:
             return f"{_digits(value / factor)} {unit}"
     return f"{_digits(value)} {steps[-1][1]}"
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Write a unit of :data:`TIME_UNITS` behind a number; nothing where either is not known."""
+    return text if text == "–" else f"{text} {'µs' if unit == 'us' else unit}".strip()
 
 
 def _digits(value: Fraction) -> str:

@@ -17,6 +17,7 @@ from optpart.escaping import brief
 from optpart.languages import to_html
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
+from optpart.problem.units import with_unit
 from optpart.report.gap_table import remark_on, to_rows
 from optpart.report.plots import plot_comparisons, plot_graph, plot_progress, plot_schedule
 from optpart.report.text import claimed, seconds
@@ -85,7 +86,8 @@ def _(result: Result) -> str:
     name, value, bound = result.objective, result.makespan, result.lower_bound
     if name == "bottleneck":
         value, bound = result.bottleneck, result.bottleneck_bound
-    found, least = between(value, bound)
+    unit = result.instance.time_unit
+    found, least = (with_unit(text, unit) for text in between(value, bound))
     rows = [
         ("status", str(result.status)),
         ("bottleneck" if name == "bottleneck" else "makespan", found if value is not None else ""),

@@ -13,6 +13,7 @@ from rich.text import Text
 from optpart.escaping import visible
 from optpart.files import Kind, of_format, of_table
 from optpart.languages import to_csv_of_records
+from optpart.problem.units import with_unit
 from optpart.report.console import PlainConsole
 from optpart.report.text import claimed, infeasible, remark, seconds
 from optpart.rounding import number, percent
@@ -171,15 +172,17 @@ def _several_seeds(comparisons: list[Comparison]) -> bool:
 
 def _said(comparison: Comparison) -> str:
     """Describe the reference and its origin."""
-    reference = comparison.reference
+    reference, unit = comparison.reference, comparison.instance.time_unit
     bound = "no bound"
     if reference.bound is not None:
-        bound = f"bound {number(reference.bound, up=False)} by {reference.bound_by}"
+        least = with_unit(number(reference.bound, up=False), unit)
+        bound = f"bound {least} by {reference.bound_by}"
     if reference.claim is not None:
         bound += f"; {claimed(reference.claim)}, not proven in this run"
     if reference.makespan is None:
         return f"no schedule known; {bound}"
-    makespan = f"{number(reference.makespan, up=True)} by {reference.makespan_by}"
+    found = with_unit(number(reference.makespan, up=True), unit)
+    makespan = f"{found} by {reference.makespan_by}"
     if reference.kind == "optimum":
         certified = "certified" if reference.certified else "no certificate"
         return f"optimum {makespan}, proven by {reference.bound_by}, {certified}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from optpart.choices import choice
 from optpart.errors import InputError
 from optpart.problem.instance import Instance
+from optpart.problem.units import with_unit
 from optpart.report.gantt.chart import Chart, Page
 from optpart.report.gantt.colours import QUALITATIVE, colouring_of
 from optpart.report.gantt.drawing import (
@@ -231,7 +232,8 @@ def plot_progress(result: Result, ax: Axes | None = None) -> Axes:
             axes.step(times, values, where="post", label=name, color=colour, linestyle=style)
     value = "makespan" if result.objective == "lexicographic" else result.objective
     axes.set_xlabel("time of the run (s)")
-    axes.set_ylabel(f"{value} (units of the instance)")
+    unit = result.instance.time_unit if value != "traffic" else ""
+    axes.set_ylabel(f"{value} ({with_unit('', unit) or 'units of the instance'})")
     axes.legend(frameon=False)
     return axes
 

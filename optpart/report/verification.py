@@ -20,6 +20,7 @@ from optpart.formats.result import (
 )
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative, rational
+from optpart.problem.units import with_unit
 from optpart.report.text import claimed
 from optpart.rounding import between, number
 from optpart.solution.contiguity import first_violation
@@ -148,14 +149,16 @@ def check_document(
     violations += _claims(document, instance, claims, found)
     violations += [*_steps(trace, document, claims, found), *unproven]
     bound = claims["lower_bound"]
-    shown, shown_bound = between(makespan, bound)
+    unit = instance.time_unit
+    shown, shown_bound = (with_unit(text, unit) for text in between(makespan, bound))
     summary = f"valid: makespan {shown}"
     if bound is not None:
         summary += f", claimed lower bound {shown_bound}"
     if claims["traffic_bound"] is not None:
         summary += f", claimed traffic bound {number(claims['traffic_bound'], up=False)}"
     if claims["bottleneck"] is not None:
-        shown, shown_bound = between(claims["bottleneck"], claims["bottleneck_bound"])
+        loads = between(claims["bottleneck"], claims["bottleneck_bound"])
+        shown, shown_bound = (with_unit(text, unit) for text in loads)
         summary += f", bottleneck {shown}, claimed bottleneck bound {shown_bound}"
     of_file = claim(document)
     if of_file is not None:

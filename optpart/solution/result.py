@@ -16,6 +16,7 @@ from optpart.escaping import brief
 from optpart.limits import check_seconds, check_workers
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
+from optpart.problem.units import with_unit
 from optpart.rounding import number
 from optpart.showing import Shown, faces
 from optpart.solution.claim import Claim
@@ -176,8 +177,10 @@ class Result(Shown):
         name, value, least = "makespan", self.makespan, self.lower_bound
         if self.objective == "bottleneck":
             name, value, least = "bottleneck", self.bottleneck, self.bottleneck_bound
-        made = "" if value is None else f", {name} {number(value, up=True)}"
-        bound = "" if least is None else f", lower bound {number(least, up=False)}"
+        unit = self.instance.time_unit
+        made = "" if value is None else f", {name} {with_unit(number(value, up=True), unit)}"
+        least_shown = with_unit(number(least, up=False), unit)
+        bound = "" if least is None else f", lower bound {least_shown}"
         return f"<Result {brief(self.method, 20)} on {brief(self.instance.name, 30)}: " + (
             f"{self.status}{made}{bound}>"
         )

@@ -114,6 +114,7 @@ class Draft:
             Model("link", "refcount" if refcount else "none"),
             name=self.graph.name,
             source=self.graph.source,
+            time_unit="ns",
         )
 
     def no_link(self, operation: int, sender: int, receiver: int) -> InputError:

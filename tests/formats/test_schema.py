@@ -48,6 +48,7 @@ FULL: Document = {
     "format": "optpart-instance/1",
     "name": "tiny",
     "source": "by hand",
+    "time_unit": "ms",
     "vertices": [
         {"name": "a", "ops": 30, "memory": 4, "outputs": [50, "1/3"]},
         {"name": "b", "ops": "20/3", "device_type": "GPU", "devices": ["d1"]},

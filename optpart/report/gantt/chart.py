@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
+from optpart.problem.units import TIME_UNITS, with_unit
 from optpart.report.gantt.style import (
     HEADER,
     MARGIN,
@@ -99,10 +100,16 @@ class Chart:
 
     @property
     def axis_label(self) -> str:
-        """The label of the time axis; an instance does not say which unit its times have."""
-        digits = str(self.exponent).translate(_SUPERSCRIPT)
-        power = f"10{digits} " if self.exponent else ""
-        return f"time ({power}units of the instance)"
+        """The label of the time axis, with the unit of the instance where it states one."""
+        exponent, unit = self.exponent, "units of the instance"
+        if self.instance.time_unit:
+            # 10⁶ ns are ms; beyond the smallest and the largest unit, a power of ten is left.
+            units = [*TIME_UNITS]
+            thousands = units.index(self.instance.time_unit) + exponent // 3
+            unit = units[min(max(thousands, 0), len(units) - 1)]
+            exponent = 3 * (thousands - units.index(unit))
+        digits = str(exponent).translate(_SUPERSCRIPT)
+        return f"time ({with_unit(f'10{digits}' if exponent else '', unit)})"
 
     @cached_property
     def sends(self) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
+from optpart.problem.units import with_unit
 from optpart.report.gantt.chart import Chart, Floats, Page, idle_label, label_size
 from optpart.report.gantt.colours import Colouring, colouring_of
 from optpart.report.gantt.style import (
@@ -376,13 +377,14 @@ def draw_limits(axes: Axes, chart: Chart) -> list[Artist]:
     found, least = between(chart.makespan, chart.bound)
     solid: dict[str, Any] = {"color": INK, "linewidth": 1.4}
     axes.axvline(chart.at(chart.makespan), zorder=2.5, gid="makespan", **solid)
-    keys = [key(f"makespan {found}", **solid)]
+    unit = chart.instance.time_unit
+    keys = [key(f"makespan {with_unit(found, unit)}", **solid)]
     if chart.bound is not None:
         dashed: dict[str, Any] = {"color": BOUND, "linewidth": 1.6, "linestyle": (0, (4, 2))}
         axes.axvline(chart.at(chart.bound), zorder=2.6, gid="bound", **dashed)
         distance = gap(chart.makespan, chart.bound)
         note = f" (gap {percent(distance)})" if distance else ""
-        keys.append(key(f"{chart.bound_name} {least}{note}", **dashed))
+        keys.append(key(f"{chart.bound_name} {with_unit(least, unit)}{note}", **dashed))
     return keys
 
 

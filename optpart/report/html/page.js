@@ -9,6 +9,9 @@ const data = reports ? reports[Math.max(0, picked - 1)] : everything;
 if (reports) window.addEventListener("hashchange", () => location.reload());
 const { instance, graph, results, whole } = data;
 const k = instance.devices.length;
+/** A figure with the unit of its time, and a heading of such figures; unchanged where no unit is known. */
+const withUnit = (text, unit = instance.time_unit) => (unit ? `${text} ${unit}` : text);
+const inUnit = (heading) => (instance.time_unit ? `${heading} (${instance.time_unit})` : heading);
 const $ = (id) => document.getElementById(id);
 
 // --- exact numbers: a whole number, or [exact text, nearest double] -------------------------
@@ -215,15 +218,16 @@ const verdict = (result) => {
   const [value, bound] = main(result);
   const under = result.given ? `, given ${result.given}` : "";
   const what = OBJECTIVE[result.objective];
+  const said = (number, up = true) => (result.objective === "traffic" ? shown(number, up) : withUnit(shown(number, up)));
   if (result.refused) return ["refused", `Refused: what ${result.method} claims does not hold.`];
-  if (result.status === "OPTIMAL") return ["OPTIMAL", `Optimal: no schedule has a smaller ${what} than ${shown(value)}${under}.`];
+  if (result.status === "OPTIMAL") return ["OPTIMAL", `Optimal: no schedule has a smaller ${what} than ${said(value)}${under}.`];
   if (result.status === "INFEASIBLE") return ["INFEASIBLE", `Infeasible: it is proven that there is no schedule${under}.`];
   if (result.claimed?.infeasible) return ["UNKNOWN", `That there is no schedule${under} is ${result.claimed.said}, and not proven here.`];
   if (result.status === "UNKNOWN") return ["UNKNOWN", `Nothing found: neither a schedule nor a proof that there is none${under}.`];
   const claim = claimedBound(result);
-  if (claim !== null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}. That ${same(claim, value) ? "it is optimal" : `none is below ${shown(claim, false)}`} is ${result.claimed.said}, and not proven by the run of this report${bound === null ? "" : `, which proves ${shown(bound, false)}`}.`];
-  if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; no bound is known.`];
-  return ["FEASIBLE", `A valid schedule with ${what} ${shown(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${shown(bound, false)}.`];
+  if (claim !== null) return ["FEASIBLE", `A valid schedule with ${what} ${said(value)}${under}. That ${same(claim, value) ? "it is optimal" : `none is below ${said(claim, false)}`} is ${result.claimed.said}, and not proven by the run of this report${bound === null ? "" : `, which proves ${said(bound, false)}`}.`];
+  if (bound === null) return ["FEASIBLE", `A valid schedule with ${what} ${said(value)}${under}; no bound is known.`];
+  return ["FEASIBLE", `A valid schedule with ${what} ${said(value)}${under}; at most ${percent(result.gap ?? 0)} of it could be saved, since no schedule is below ${said(bound, false)}.`];
 };
 const largestReason = data.reasons.reduce((best, reason) => (best === null || near(reason.value) > near(best.value) ? reason : best), null);
 /** The largest bound of this report, if it says more about the makespan of a result than its run. */
@@ -243,7 +247,7 @@ const drawHeader = () => {
   const memory = instance.memory === "none" ? "memory not limited" : `memory ${instance.memory}`;
   $("facts").textContent = [
     counted(instance.vertices, "vertex", "vertices"), counted(instance.edges, "edge"), counted(k, "device"),
-    `communication ${instance.communication}`, memory,
+    `communication ${instance.communication}`, memory, ...(instance.time_unit ? [`times in ${instance.time_unit}`] : []),
   ].join(" · ");
   const versions = results.length ? Object.entries(current().versions).map(([name, version]) => `${name} ${version}`).join(", ") : "";
   $("footer").textContent = `Written by optpart ${data.optpart}. Instance SHA-256 ${instance.sha256}.` + (versions ? ` The run used ${versions}.` : "");
@@ -271,9 +275,9 @@ const drawSummary = () => {
   if (result.schedule && instance.vertices && !drawable(result)) lines.push(el("p", {}, "Its times are too large or too small to be drawn; the tables have them."));
   if (result.has_schedule && !result.schedule) lines.push(el("p", {}, "Its schedule is not in this report, which holds those of the best results only."));
   box.append(el("div", { class: `verdict ${kind}`, id: "verdict" }, said, ...lines));
-  const rows = [["Makespan", figure(result.makespan), "makespan"], [["makespan", "lexicographic"].includes(result.objective) ? "Lower bound" : "Bound of the makespan", figure(result.lower_bound, reaches(result.lower_bound, result.makespan)), "lower_bound"]];
+  const rows = [[inUnit("Makespan"), figure(result.makespan), "makespan"], [inUnit(["makespan", "lexicographic"].includes(result.objective) ? "Lower bound" : "Bound of the makespan"), figure(result.lower_bound, reaches(result.lower_bound, result.makespan)), "lower_bound"]];
   if (result.objective === "bottleneck") {
-    rows.push(["Bottleneck", figure(result.bottleneck), "bottleneck"], ["Bound of the bottleneck", figure(result.bottleneck_bound, reaches(result.bottleneck_bound, result.bottleneck)), "bottleneck_bound"]);
+    rows.push([inUnit("Bottleneck"), figure(result.bottleneck), "bottleneck"], [inUnit("Bound of the bottleneck"), figure(result.bottleneck_bound, reaches(result.bottleneck_bound, result.bottleneck)), "bottleneck_bound"]);
   }
   if (claimedBound(result) !== null) rows.push(["Claimed bound", figure(claimedBound(result), false), "claimed_bound"]);
   rows.push(["Gap", el("span", { "data-exact": result.gap }, result.gap === null ? "–" : percent(result.gap)), "gap"]);
@@ -308,7 +312,7 @@ const drawOverview = () => {
     return near(row.bound) ? percent(share(minus(makespan, row.bound), row.bound)) : brief(makespan);
   };
   const line = (row, i) => el("tr", {}, el("td", { class: "text" }, i < reports.length ? el("a", { href: `#${i + 1}` }, row.name) : row.name),
-    el("td", {}, row.vertices.toLocaleString("en-US")), el("td", {}, String(row.devices)), el("td", {}, figure(least(row.runs))), el("td", {}, figure(row.bound, reaches(row.bound, least(row.runs)))),
+    el("td", {}, row.vertices.toLocaleString("en-US")), el("td", {}, String(row.devices)), [[least(row.runs), true], [row.bound, reaches(row.bound, least(row.runs))]].map(([time, up]) => el("td", {}, figure(time, up), time === null ? "" : withUnit("", row.time_unit))),
     named.map((method) => el("td", {}, over(row, method))));
   const head = [["Instance", "text"], ["Vertices"], ["Devices"], ["Best makespan"], ["Bound"], ...named.map((method) => [method])];
   $("overview-table").replaceChildren(el("thead", {}, el("tr", {}, head.map(([text, kind]) => el("th", { class: kind ?? null }, text)))), el("tbody", {}, rows.map(line)));
@@ -330,7 +334,7 @@ const drawComparison = () => {
   const most = Math.max(...results.map((r) => (r.makespan === null ? 0 : near(r.makespan))), 1e-300);
   $("comparison-note").textContent = bound === null ? "" : `The largest ${results.some((r) => r.lower_bound !== null && same(r.lower_bound, bound)) ? "proven bound is" : "bound, claimed by a file and not proven here, is"} ${shown(bound, false)}; the mark in the bars is there.`;
   const order = results.map((_, i) => i).sort((a, b) => (results[a].makespan === null) - (results[b].makespan === null) || (results[a].makespan === null ? 0 : near(results[a].makespan) - near(results[b].makespan)) || a - b);
-  const head = ["Result", "", "Makespan", "Over the bound", "Traffic", "Transfers", "Status", "Run time"];
+  const head = ["Result", "", inUnit("Makespan"), "Over the bound", "Traffic", "Transfers", "Status", "Run time"];
   const rows = order.map((i) => {
     const r = results[i];
     const over = r.makespan === null || bound === null || !near(bound) ? "–" : same(r.makespan, bound) ? "0 %" : percent(share(minus(r.makespan, bound), bound));
@@ -510,7 +514,7 @@ const ganttOption = (result, rows, height) => {
       const [from, to, , share, d, starts] = params.value;
       return tip(device(d), `about ${rounded(from)} to ${rounded(to)}`, `busy ${percent(share, false)} of it, ${counted(starts, "vertex starts", "vertices start")}`);
     }),
-    xAxis: { type: "value", min: 0, max: span, name: narrow ? "" : "time", nameLocation: "end", nameGap: 4, ...axisStyle(), axisLabel: { color: theme.faint, hideOverlap: true, formatter: axisFormat(span), showMaxLabel: false } },
+    xAxis: { type: "value", min: 0, max: span, name: narrow ? "" : inUnit("time"), nameLocation: "end", nameGap: 4, ...axisStyle(), axisLabel: { color: theme.faint, hideOverlap: true, formatter: axisFormat(span), showMaxLabel: false } },
     yAxis: { type: "category", inverse: true, data: rows.map(String), ...axisStyle(), splitLine: { show: false }, axisTick: { show: false }, axisLabel: { color: theme.ink, interval: 0, formatter: (row) => short(device(Number(row)), most) } },
     dataZoom: [
       { type: "inside", xAxisIndex: 0, filterMode: "weakFilter", start: zoomed.start, end: zoomed.end, zoomOnMouseWheel: "ctrl", moveOnMouseMove: true, minSpan: 0.001 },
@@ -758,7 +762,7 @@ const drawDevices = () => {
   if (!instance.given_durations) head.push(["Speed", ""]);
   const limited = instance.devices.some((d) => d.memory !== null);
   if (limited && !memory) head.push(["Memory", ""]);
-  if (rows) head.push(["Vertices", ""], ["Time", "text"], ["Busy", ""], ["Waiting", ""], ["Last end", ""]);
+  if (rows) head.push(["Vertices", ""], ["Time", "text"], [inUnit("Busy"), ""], [inUnit("Waiting"), ""], [inUnit("Last end"), ""]);
   if (memory) head.push(["Peak memory", ""], ["Limit", ""]);
   const used = new Set();
   const line = (d) => {
@@ -815,7 +819,7 @@ const drawProgress = () => {
     legend: { top: 6, right: 12, textStyle: { color: theme.ink }, data: series.map((s) => s.name) },
     tooltip: tooltip((p) => tip(p.seriesName, `${p.value[2]} after ${seconds(p.value[0])}`)),
     xAxis: { type: log ? "log" : "value", name: "seconds", nameLocation: "middle", nameGap: 28, ...(log ? { min: first / 1.3 } : { min: 0 }), max: end || 1, ...axisStyle(), axisLabel: { color: theme.faint, formatter: rounded, hideOverlap: true, showMaxLabel: false } },
-    yAxis: { type: "value", name: what, scale: true, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisFormat(highest) } },
+    yAxis: { type: "value", name: what === "traffic" ? what : inUnit(what), scale: true, ...axisStyle(), axisLabel: { color: theme.faint, formatter: axisFormat(highest) } },
     series,
   }, { notMerge: true });
   const last = trace[trace.length - 1];
@@ -929,7 +933,7 @@ const drawBounds = () => {
     const rows = data.reasons.map((reason) => el("tr", { class: bound !== null && same(reason.value, bound) ? "chosen" : null }, el("td", { class: "text" }, reason.name), el("td", {}, figure(reason.value, false)),
       el("td", {}, result?.makespan ? percent(share(reason.value, result.makespan, false), false) : "–"),
       el("td", { class: "text wrap" }, WHY[reason.name] ?? "", reason.name === "load" && same(reason.value, data.reasons[0].value) ? "; no larger than the bound above" : "", reason.exact ? "" : " (times rounded down)")));
-    parts.push(el("div", { class: "scroll" }, el("table", { id: "bounds-table" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Bound"), el("th", {}, "Value"), el("th", {}, "Of the makespan"), el("th", { class: "text" }, "What it counts"))), el("tbody", {}, rows))));
+    parts.push(el("div", { class: "scroll" }, el("table", { id: "bounds-table" }, el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Bound"), el("th", {}, inUnit("Value")), el("th", {}, "Of the makespan"), el("th", { class: "text" }, "What it counts"))), el("tbody", {}, rows))));
     const [first, second] = data.reasons;
     for (const reason of data.reasons) {
       if (reason !== second || near(second.value) > near(first.value)) parts.push(...explained(reason));
@@ -1211,7 +1215,7 @@ const fillTable = () => {
   const order = w.start.map((_, v) => v).sort((a, b) => near(w.start[a]) - near(w.start[b]) || w.device[a] - w.device[b] || a - b);
   const rows = order.slice(0, MOST_ROWS).map((v) => el("tr", { "data-vertex": v }, el("td", { class: "text" }, graph.vertex[v]), el("td", { class: "text" }, device(w.device[v])), el("td", {}, exact(w.start[v])), el("td", {}, exact(w.end[v]))));
   $("table-note").textContent = order.length > MOST_ROWS ? `The first ${MOST_ROWS} of ${order.length} vertices, in the order of their starts.` : "In the order of their starts; times are exact.";
-  $("table-rows").replaceChildren(el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Vertex"), el("th", { class: "text" }, "Device"), el("th", {}, "Start"), el("th", {}, "End"))), el("tbody", {}, rows));
+  $("table-rows").replaceChildren(el("thead", {}, el("tr", {}, el("th", { class: "text" }, "Vertex"), el("th", { class: "text" }, "Device"), el("th", {}, inUnit("Start")), el("th", {}, inUnit("End")))), el("tbody", {}, rows));
 };
 $("table-box").addEventListener("toggle", fillTable);
 

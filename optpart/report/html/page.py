@@ -16,6 +16,7 @@ from optpart.files import Kind, begins, write_text
 from optpart.languages import to_json_in_html
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
+from optpart.problem.units import with_unit
 from optpart.report.gantt.colours import colouring_of
 from optpart.report.html.detail import (
     MOST_STEPS,
@@ -173,6 +174,7 @@ def _row(subject: Subject) -> dict[str, Any]:
         bounds.append(known.bound)
     return {
         "name": visible(instance.name),
+        "time_unit": with_unit("", instance.time_unit),
         "vertices": instance.vertices,
         "devices": instance.devices,
         "bound": encoded_or_none(max((one for one in bounds if one is not None), default=None)),
@@ -236,6 +238,7 @@ def _instance(instance: Instance) -> dict[str, Any]:
     return {
         "name": visible(instance.name),
         "sha256": instance.sha256,
+        "time_unit": with_unit("", instance.time_unit),
         "vertices": instance.vertices,
         "edges": len(instance.graph.edge_source),
         "communication": model.communication,
