@@ -202,6 +202,7 @@ def test_the_instance_says_where_it_comes_from() -> None:
     assert isinstance(instance, Instance)
     assert instance.name == "net"
     assert instance.source == "net.onnx, costs: roofline, in nanoseconds, on rtx-3090, epyc-7763"
+    assert instance.time_unit == "ns"
 
 
 def test_a_workload_without_work_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -158,6 +159,13 @@ def test_a_unit_scales_timestamps_and_nothing_else() -> None:
     assert not any("taken for" in remark for remark in trace(side_by_side(), "ms").remarks)
     with pytest.raises(InputError, match="unit: unknown 'h'; choose one of ns, us, ms, s"):
         trace(side_by_side(), "h")
+
+
+def test_the_unit_is_the_one_that_the_instance_states() -> None:
+    scheduled = side_by_side()
+    stated = replace(scheduled, instance=replace(scheduled.instance, time_unit="ms"))
+    assert trace(stated) == trace(scheduled, "ms")
+    assert trace(stated, "us") == trace(scheduled, "us")
 
 
 def test_schedules_that_timestamps_cannot_hold_are_refused() -> None:

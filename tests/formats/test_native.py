@@ -94,6 +94,7 @@ class TestReading:
         assert not instance.vertex_allowed[3, 1]
         assert instance.model.communication == "port"
         assert instance.model.channels == 2
+        assert instance.time_unit == "ms"
 
     def test_decimals_are_exact(self) -> None:
         text = json.dumps(document()).replace("0.25", "0.1000000000000000000000000000001")
@@ -197,8 +198,10 @@ class TestIdentity:
         }
         assert native.from_dict(plain).sha256 == native.from_dict(full).sha256
 
-    @pytest.mark.parametrize("key", sorted(DOCUMENT.keys() - {"format", "name", "source"}))
-    def test_every_key_counts_but_name_and_source(self, key: str) -> None:
+    @pytest.mark.parametrize(
+        "key", sorted(DOCUMENT.keys() - {"format", "name", "source", "time_unit"})
+    )
+    def test_every_key_counts_but_name_source_and_time_unit(self, key: str) -> None:
         if key in ("vertices", "devices"):
             other = document()
             other[key][0]["memory"] = 5
@@ -241,6 +244,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (document(name=7), "name: is a number; give a string"),
     (document(name=None), "name: is null; give a string"),
     (document(source=[]), "source: is a list; give a string"),
+    (document(time_unit="h"), "time_unit: unknown 'h'; choose one of ns, us, ms, s"),
+    (document(time_unit=None), "time_unit: is null; give a string"),
     # vertices
     (document(vertices={}), "vertices: is an object; give a list"),
     (document(vertices="abc"), "vertices: is a string; give a list"),

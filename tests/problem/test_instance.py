@@ -279,8 +279,13 @@ class TestErrors:
 
 
 class TestIdentity:
-    def test_the_name_does_not_count(self) -> None:
-        assert build(name="x", source="y").sha256 == build().sha256
+    def test_names_and_units_do_not_count(self) -> None:
+        assert build(name="x", source="y", time_unit="ns").sha256 == build().sha256
+
+    def test_a_unit_of_time_is_in_the_document_only_if_it_is_known(self) -> None:
+        assert "time_unit" not in build().to_dict()
+        assert build(time_unit="us").to_dict()["time_unit"] == "us"
+        assert build(time_unit="us") != build(time_unit="ms")
 
     @pytest.mark.parametrize(
         "other",

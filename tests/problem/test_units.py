@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from optpart.errors import InputError
-from optpart.problem.units import Dimension, quantity, written
+from optpart.problem.units import Dimension, quantity, with_unit, written
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,10 @@ def test_a_wrong_quantity_is_one_line(text: object, dimension: Dimension, part: 
 )
 def test_writes_quantities_for_people(value: Fraction, dimension: Dimension, text: str) -> None:
     assert written(value, dimension) == text
+
+
+def test_a_unit_stands_behind_a_number_where_both_are_known() -> None:
+    assert with_unit("1,234", "ns") == "1,234 ns"
+    assert with_unit("5", "us") == "5 µs"
+    assert with_unit("5", "") == "5"
+    assert with_unit("–", "ns") == "–"

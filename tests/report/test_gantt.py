@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
@@ -298,6 +299,33 @@ class TestEdges:
         graph = GraphBuilder().vertex("a", ops).build()
         instance = Instance(graph, Cluster.of([Device("d", speed)]))
         assert f"time ({unit} of the instance)" in svg((instance, on(instance, [0]))).texts
+
+    @pytest.mark.parametrize(
+        ("ops", "stated", "label"),
+        [
+            ("45", "ns", "time (ns)"),
+            ("45e6", "ns", "time (ms)"),
+            ("45e6", "s", "time (10⁶ s)"),
+            ("45e9", "us", "time (10³ s)"),
+            ("45e-5", "ms", "time (ns)"),
+            ("45e-5", "ns", "time (10⁻⁶ ns)"),
+            ("45e-5", "s", "time (µs)"),
+        ],
+    )
+    def test_the_axis_has_the_unit_that_the_instance_states(
+        self, svg: Callable[..., Picture], ops: str, stated: str, label: str
+    ) -> None:
+        graph = GraphBuilder().vertex("a", ops).build()
+        instance = Instance(graph, Cluster.uniform(1), time_unit=stated)
+        assert label in svg((instance, on(instance, [0]))).texts
+
+    def test_the_legend_has_the_unit_that_the_instance_states(
+        self, svg: Callable[..., Picture]
+    ) -> None:
+        instance, schedule = small()
+        stated = replace(instance, time_unit="ms")
+        (said,) = [text for text in svg((instance, schedule)).texts if "makespan" in text]
+        assert f"{said} ms" in svg((stated, schedule)).texts
 
 
 @pytest.mark.skipif(not RNN.exists(), reason="needs ../shared/instances/dynamic_rnn-50-1.json")

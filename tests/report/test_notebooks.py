@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -171,6 +172,18 @@ def test_axes_name_their_units() -> None:
     progress = solved().plot_progress(ax=Figure().add_subplot())
     assert progress.get_xlabel() == "time of the run (s)"
     assert progress.get_ylabel() == "makespan (units of the instance)"
+    result = solved()
+    stated = replace(result, instance=replace(result.instance, time_unit="us"))
+    assert stated.plot(ax=Figure().add_subplot()).get_xlabel() == "time (µs)"
+    assert stated.plot_progress(ax=Figure().add_subplot()).get_ylabel() == "makespan (µs)"
+
+
+def test_a_result_has_the_unit_of_its_instance() -> None:
+    result = solved()
+    assert "makespan 5, lower bound 3>" in repr(result)
+    stated = replace(result, instance=replace(result.instance, time_unit="us"))
+    assert "makespan 5 µs, lower bound 3 µs>" in repr(stated)
+    assert "5 µs" in stated._repr_html_()
 
 
 def test_a_profile_counts_runs_without_a_schedule() -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -132,6 +133,17 @@ def test_the_numbers_are_those_of_the_result_file(opened: Browser, tmp_path: Pat
     )
     assert {name: start for name, _, start, _ in rows} == document["schedule"]["start"]
     assert {name: where for name, where, _, _ in rows} == document["schedule"]["placement"]
+
+
+def test_headings_have_the_unit_that_the_instance_states(opened: Browser, tmp_path: Path) -> None:
+    heads = "[...document.querySelectorAll('#figures dt')].map(one => one.textContent)"
+    for unit, head in (("", "Makespan"), ("us", "Makespan (µs)")):
+        instance = replace(diamond(), time_unit=unit)
+        op.write_report([result(instance, [0, 0, 1, 1])], tmp_path / "r.html")
+        opened.open(tmp_path / "r.html")
+        assert head in opened.value(heads)
+        assert ("times in µs" in text(opened, "facts")) == bool(unit)
+        assert (" µs" in text(opened, "verdict")) == bool(unit)
 
 
 def test_names_are_text_and_never_run(opened: Browser, tmp_path: Path) -> None:
