@@ -33,7 +33,7 @@ def place(
         measured.
     **options
         For a module those of :func:`optpart.torch_modules.place_module`: ``dynamic_shapes``,
-        ``shapes``, ``measure``, ``seconds``. Otherwise those of
+        ``shapes``, ``measure``, ``objective``, ``seconds``. Otherwise those of
         :func:`optpart.runtimes.place_model`: ``runtime``, ``output``, ``names``, ``seconds``,
         ``say``, and what the reader of the model takes.
 

@@ -28,7 +28,9 @@ from optpart.runtimes import known
 if TYPE_CHECKING:
     from optpart.devices.named import NamedCluster
     from optpart.problem.cluster import Cluster
+    from optpart.problem.model import Memory
     from optpart.problem.workload import Workload
+    from optpart.solution.goal import Objective
     from optpart.solution.result import Result
 
 _BRANCHES = (
@@ -65,11 +67,33 @@ class PlacedModule:
 
         Rank ``i`` runs ``pipe.build_stage(i, device)`` under a schedule, such as ``ScheduleGPipe``;
         :attr:`stages` says which device that is. A microbatch is what the plan was made for.
+
+        Raises
+        ------
+        InputError
+            If it is not split where the module that was placed is.
         """
         from torch.distributed.pipelining import SplitPoint, pipeline
 
-        split = {first: SplitPoint.BEGINNING for _, first in self.stages[1:]}
-        pipe = pipeline(module, mb_args=self.example_inputs, split_spec=split)
+        first = [name for _, name in self.stages[1:]]
+        try:
+            parts = [module.get_submodule(name) for name in first]
+        except AttributeError as error:
+            raise InputError("module", str(error), "give the module that was placed") from None
+        own = [vars(part).get("forward") for part in parts]
+        try:
+            split = dict.fromkeys(first, SplitPoint.BEGINNING)
+            pipe = pipeline(module, mb_args=self.example_inputs, split_spec=split)
+        finally:
+            # PyTorch leaves its split points in the module, where a second call would meet them.
+            for part, forward in zip(parts, own, strict=True):
+                vars(part).pop("_orig_forward", None)
+                vars(part).pop("forward", None)
+                if forward is not None:
+                    part.forward = forward
+        if pipe.num_stages != len(self.stages):
+            problem = f"has {pipe.num_stages} stages, not the {len(self.stages)} of the plan"
+            raise InputError("module", problem, "give the module that was placed")
         for number in range(pipe.num_stages):
             _without_gaps(pipe.get_stage_module(number))
         return pipe
@@ -83,6 +107,7 @@ def place_module(
     dynamic_shapes: Any = None,
     shapes: Mapping[str, int] | None = None,
     measure: bool = False,
+    objective: Objective = "makespan",
     seconds: float = 30.0,
 ) -> PlacedModule:
     """Place a module of PyTorch on devices, in one call.
@@ -97,10 +122,14 @@ def place_module(
     dynamic_shapes : optional
         As ``torch.export.export`` takes them.
     shapes : mapping from str to int, optional
-        Sizes for the costs, by the names of dynamic dimensions.
+        Sizes of a microbatch by the names of dynamic dimensions, or as ``optpart.workload`` takes
+        them; where not given, those of the example.
     measure : bool
         Whether to measure every operation on every device, which must be of this machine, instead
         of estimating it from the device's rates.
+    objective : {"makespan", "bottleneck"}
+        The time of one microbatch, or of the stage that takes longest: the time per microbatch of a
+        pipeline that is full.
     seconds : float
         To search for the plan and prove it.
 
@@ -120,20 +149,94 @@ def place_module(
         cluster, remarks = cluster_toml.loads_named(found.text), tuple(found.remarks)
     else:
         cluster = known(cluster)
+    sizes, given, said = _sizes(torch, program, given, dynamic_shapes, shapes or {})
     with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
         path = Path(folder) / f"{name}.pt2"
-        torch.export.save(program, path)
-        read = workload(path, shapes=shapes, granularity="module")
-        begins = pytorch.beginnings(path, shapes=shapes)
+        _save(torch, program, path)
+        read = workload(path, shapes=sizes, granularity="module")
+        begins = pytorch.beginnings(path, shapes=sizes)
     if measure:
         read = replace(read, measured=_measured(torch, program, given, cluster, read))
-    made = costed(read, cluster, "file" if measure else "roofline")
-    result = solve(made.instance, seconds=seconds, contiguous=True)
+    # Of a pipeline that works on several microbatches, memory must not depend on times.
+    limited = objective == "bottleneck" and any(m is not None for m in cluster.cluster.memory)
+    memory: Memory | None = "estimate" if limited else None
+    made = costed(read, cluster, "file" if measure else "roofline", memory=memory)
+    result = solve(made.instance, objective=objective, seconds=seconds, contiguous=True)
     if result.schedule is None:
         remedy = "give more time, or devices with more memory"
         raise InputError(name, f"no plan was found ({result.reason})", remedy)
     stages = stages_of(plan_of(result), begins)
-    return PlacedModule(result, tuple(stages), given, (*remarks, *made.remarks))
+    return PlacedModule(result, tuple(stages), given, (*remarks, *said, *made.remarks))
+
+
+def _save(torch: Any, program: Any, path: Path) -> None:
+    """Write a program without its weights, of which only the shapes count."""
+    weights = dict(program.state_dict)
+    try:
+        for name, weight in weights.items():
+            shape = weight.detach().to("meta")
+            if isinstance(weight, torch.nn.Parameter):
+                shape = torch.nn.Parameter(shape, requires_grad=weight.requires_grad)
+            program.state_dict[name] = shape
+        torch.export.save(program, path)
+    finally:
+        program.state_dict.update(weights)
+
+
+def _sizes(
+    torch: Any,
+    program: Any,
+    given: tuple[Any, ...],
+    dynamic_shapes: Any,
+    shapes: Mapping[str, int],
+) -> tuple[dict[str, int], tuple[Any, ...], tuple[str, ...]]:
+    """Return open sizes as the reader takes them, inputs of these sizes, and what was assumed."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes}
+    names = program.graph_signature.user_inputs
+    #: The expression of each open size of an input, by input and axis.
+    places = {
+        f"{name}.{axis}": str(size)
+        for name in names
+        for axis, size in enumerate(getattr(values.get(name), "shape", ()))
+        if isinstance(size, torch.SymInt)
+    }
+    called = _called(dynamic_shapes, names)
+    sizes = {called.get(name, name): size for name, size in shapes.items()}
+    of_expression = {places.get(name, name): size for name, size in sizes.items()}
+    inputs, assumed = [], []
+    for name, value in zip(names, given, strict=False):
+        for axis, old in enumerate(getattr(value, "shape", ())):
+            expression = places.get(f"{name}.{axis}")
+            if expression is None:
+                continue
+            if expression not in of_expression:
+                sizes[f"{name}.{axis}"] = of_expression[expression] = old
+                assumed.append(f"{name}.{axis} is {old}")
+            size = of_expression[expression]
+            if size != old and old:
+                rows = torch.arange(size, device=value.device) % old
+                value = value.index_select(axis, rows)
+        inputs.append(value)
+    said = (f"Open sizes are those of the example: {', '.join(assumed)}.",) if assumed else ()
+    return sizes, (*inputs, *given[len(inputs) :]), said
+
+
+def _called(dynamic_shapes: Any, names: Sequence[str]) -> dict[str, str]:
+    """Return the input and axis of every dimension that has a name of its own."""
+    if isinstance(dynamic_shapes, Mapping):
+        by_input = dict(dynamic_shapes)
+    elif isinstance(dynamic_shapes, Sequence):
+        by_input = dict(zip(names, dynamic_shapes, strict=False))
+    else:
+        by_input = {}
+    found: dict[str, str] = {}
+    for name, axes in by_input.items():
+        listed = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
+        for axis, dimension in listed:
+            called = getattr(dimension, "__name__", None)
+            if isinstance(called, str):
+                found.setdefault(called, f"{name}.{axis}")
+    return found
 
 
 def _without_gaps(stage: Any) -> None:

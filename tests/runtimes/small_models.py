@@ -74,6 +74,17 @@ class Branching(nn.Module):
         return self.one(x) if x.sum() > 0 else self.two(x)
 
 
+class Transposing(nn.Module):
+    """Two layers, between which a view crosses that is not contiguous."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(8, 16), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.two(self.one(x).transpose(1, 2))
+
+
 MODELS = {"resnet-50": resnet_50, "vit": vit, "gpt": GPT, "dynamic": GPT}
 
 

@@ -1,14 +1,17 @@
 """PyTorch runs the pipelines of ``op.place`` in two processes, and computes what it did before."""
 
+import re
 import socket
+from pathlib import Path
 
 import pytest
-from small_models import MODELS, Branching, inputs_of
+from small_models import GPT, MODELS, Branching, Transposing, inputs_of
 
 import optpart as op
 from optpart.costs.efficiency import defaults
 from optpart.errors import InputError
 from optpart.formats.cluster_toml import loads_named
+from optpart.torch_modules import PlacedModule
 
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")
@@ -55,8 +58,6 @@ def stage(rank, name, stages, example_inputs, port, place):
     import torch.distributed as dist
     from torch.distributed.pipelining import ScheduleGPipe
 
-    from optpart.torch_modules import PlacedModule
-
     torch.manual_seed(0)
     model = MODELS[name]().eval()
     pipe = PlacedModule(None, stages, example_inputs, ()).apply(model)
@@ -71,6 +72,82 @@ def stage(rank, name, stages, example_inputs, port, place):
             torch.save((found, model(*both)), place)
     dist.barrier()
     dist.destroy_process_group()
+
+
+def test_what_a_stage_sends_is_contiguous():
+    given, stages = (torch.randn(2, 4, 8),), (("cpu0", ""), ("cpu1", "two"))
+    model = Transposing().eval()
+    pipe = PlacedModule(None, stages, given, ()).apply(model)
+    sent = pipe.get_stage_module(0)(*given)
+    assert sent.shape == (2, 16, 4)
+    assert sent.is_contiguous()
+    assert torch.equal(pipe.get_stage_module(1)(sent), model(*given))
+
+
+def test_a_module_is_left_as_it_was():
+    model = Transposing()
+    plan = PlacedModule(None, (("cpu0", ""), ("cpu1", "two")), (torch.randn(2, 4, 8),), ())
+    for _ in range(2):
+        assert plan.apply(model).num_stages == 2
+        assert "forward" not in vars(model.two)
+    with pytest.raises(InputError, match=r"module: .* has no attribute .*give the module that was"):
+        plan.apply(torch.nn.Linear(2, 2))
+
+
+def test_sizes_are_given_by_the_names_of_dimensions_and_are_else_those_of_the_example():
+    dims = {"tokens": {0: torch.export.Dim("batch", max=64), 1: torch.export.Dim("length", max=64)}}
+    cluster = loads_named(CLUSTER.format(limit=2**30))
+
+    def operations(**shapes):
+        plan = op.place(
+            GPT().eval(),
+            inputs_of("gpt", 2),
+            cluster,
+            dynamic_shapes=dims,
+            shapes=shapes,
+            seconds=5,
+        )
+        return plan.example_inputs[0].shape, sum(plan.result.instance.graph.ops), plan.remarks
+
+    shape, example, said = operations()
+    assert shape == (2, 32)
+    assert "Open sizes are those of the example: tokens.0 is 2, tokens.1 is 32." in said
+    shape, more, _ = operations(batch=6, length=32)
+    assert (shape, more) == ((6, 32), 3 * example)
+    shape, longer, said = operations(length=64)
+    assert shape == (2, 64)
+    assert longer > 2 * example
+    assert "Open sizes are those of the example: tokens.0 is 2." in said
+    with pytest.raises(InputError, match="shape 'width': the model has no such size"):
+        operations(width=3)
+
+
+def test_a_pipeline_of_many_microbatches_uses_both_devices_without_need():
+    model, given = GPT().eval(), inputs_of("gpt", 2)
+    cluster = loads_named(CLUSTER.format(limit=2**32))
+    assert len(op.place(model, given, cluster, seconds=5).stages) == 1
+    plan = op.place(model, given, cluster, objective="bottleneck", seconds=10)
+    assert len(plan.stages) == 2
+    assert plan.result.bottleneck < plan.result.makespan
+
+
+def test_the_page_on_pytorch_does_what_it_says(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "use" / "pytorch.md").read_text(encoding="utf-8")
+    example = re.search(r"^```py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1]
+    model, (microbatch,) = GPT().eval(), inputs_of("gpt", 2)
+    monkeypatch.chdir(tmp_path)
+    Path("cluster.toml").write_text(CLUSTER.format(limit=2**32), encoding="utf-8")
+    names = {"model": model, "microbatch": microbatch, "device": torch.device("cpu")}
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1
+    )
+    try:
+        exec(example, names)
+        batch = microbatch.repeat(4, 1)
+        with torch.no_grad():
+            torch.testing.assert_close(names["schedule"].step(batch), model(batch))
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @pytest.mark.parametrize("name", MODELS)
