@@ -7,8 +7,9 @@ both; what they read and hand on is there, too. One processor then works for sev
 operations come one after the other, in the order of the model.
 
 Keys and values are where they are computed, and so are the weights that are being used: the
-computing device keeps room for the keys and values of the whole model, which is more than it needs
-if it does not hold all other blocks' weights elsewhere, and for the largest weights.
+computing device keeps room for the keys and values of the whole model, and for the largest weights.
+Where other devices compute, too, blocks count their keys and values where they are as well, which
+is more than is needed, never less.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ def shared(workload: Workload, named: NamedCluster) -> tuple[Graph, NamedCluster
             "weights in use."
         )
     cluster = replace(_moved(named.cluster, on), memory=tuple(limits))
-    return in_a_row(workload.graph), replace(named, cluster=cluster), tuple(remarks)
+    graph = in_a_row(workload.graph)
+    if len(set(on)) == 1:  # all keys and values are on the one device that computes
+        graph = replace(graph, memory=RationalArray.of(_weights(workload)))
+    return graph, replace(named, cluster=cluster), tuple(remarks)
 
 
 def _weights(workload: Workload) -> list[int]:
