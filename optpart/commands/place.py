@@ -50,6 +50,10 @@ def place(
         str | None,
         typer.Option(help="Of a language model: block, attention+mlp or attention+mlp+experts."),
     ] = None,
+    reserve: Annotated[
+        str | None,
+        typer.Option(help="Of a language model: memory of every device to keep free, or 0."),
+    ] = None,
     mode: Annotated[
         str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
     ] = None,
@@ -80,6 +84,7 @@ def place(
         "granularity": granularity,
         "context": context,
         "batch": batch,
+        "reserve": reserve,
         "mode": mode,
         "shapes": sizes(shape),
     }
