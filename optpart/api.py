@@ -165,20 +165,14 @@ def costed(
         If there is no such source of costs, an option means nothing to it, or it lacks something.
     """
     from optpart.costs.registry import Options, apply
-    from optpart.devices.named import NamedCluster
-    from optpart.formats import cluster_toml
-    from optpart.problem.cluster import Cluster
+    from optpart.formats.cluster_toml import opened
 
-    if isinstance(cluster, str | Path):
-        cluster = cluster_toml.read_named(cluster)
-    elif isinstance(cluster, Cluster):
-        cluster = NamedCluster.unnamed(cluster)
     for option in options:
         if option not in Options.__dataclass_fields__:
             remedy = choice(option, Options.__dataclass_fields__)
             raise ArgumentError(option, "is no option of any source of costs", remedy)
     asked = Options(memory=memory, communication=communication, **options)
-    return apply(costs, workload, cluster, asked)
+    return apply(costs, workload, opened(cluster), asked)
 
 
 def save(what: Result | Instance, path: str | Path) -> None:

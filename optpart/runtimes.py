@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from optpart import clock
 from optpart.api import costed, export, solve, workload
 from optpart.costs.detection import detect
 from optpart.devices.named import NamedCluster
 from optpart.errors import InputError
 from optpart.exporters.plan import plan_of
 from optpart.exporters.registry import target
-from optpart.files import read_text
-from optpart.formats import cluster_toml
+from optpart.formats import cluster_toml, hugging_face
 from optpart.formats.detect import Format, format_of
 from optpart.formats.graph_edits import colocate_cells
-from optpart.formats.json import parse_json
-from optpart.languages import to_shell
+from optpart.languages import to_comment, to_python, to_shell
 from optpart.problem.cluster import Cluster
 from optpart.registry import Registry
 
@@ -97,12 +97,11 @@ def _vllm(model: str, read: Workload, text: str, _: str) -> str:
 
 def _accelerate(model: str, _read: Workload, _text: str, file: str) -> str:
     folder = Path(model) if Path(model).is_dir() else Path(model).parent
-    known = parse_json(read_text(folder / "config.json")).get("architectures")
-    class_ = known[0] if known else "AutoModelForCausalLM"
+    class_ = hugging_face.class_of(folder) or "AutoModelForCausalLM"
     return (
         "import json, transformers\n"
         f"model = transformers.{class_}.from_pretrained("
-        f"{str(folder)!r}, device_map=json.load(open({file!r})))"
+        f"{to_python(str(folder))}, device_map=json.load(open({to_python(file)})))"
     )
 
 
@@ -141,7 +140,7 @@ _ROWS = (
         ("tensorflow",),
         ("tensorflow",),
         lambda kind, number: "/CPU:0" if kind == "cpu" else f"/GPU:{number}",
-        lambda _model, _read, _text, file: f"# load {file}",
+        lambda _model, _read, _text, file: to_comment("#", f"load {file}"),
         "-placed.pb",
     ),
     Runtime(
@@ -219,7 +218,7 @@ def place_model(
     names : mapping from str to str, optional
         What the runtime calls devices, where it is not what their names say: ``cuda0``, ``CPU``.
     seconds : float
-        To search for the plan and prove it.
+        To search for the plan and prove it, also if it is solved again.
     say : callable
         Told each line of the remarks as soon as it is known.
     **reading
@@ -243,7 +242,7 @@ def place_model(
         for line in lines:
             say(line)
 
-    devices = None if cluster is None else known(cluster)
+    devices = None if cluster is None else cluster_toml.opened(cluster)
     read = workload(model, **reading)
     if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
         read = workload(model, **{"tied": "copy", **reading})
@@ -257,35 +256,20 @@ def place_model(
         devices = _offloading(devices)
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
+    end = clock.now() + seconds
     result = solve(made.instance, seconds=seconds, contiguous=row.stages)
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
-
-    def exported(plan: Result, targets: tuple[str, ...]) -> _Told:
-        shapes = reading.get("shapes")
-        told = replace(row, targets=targets)
-        return _exported(plan, told, read, names or {}, str(model), output, shapes)
-
-    if row.in_order and not any(name.endswith(".attention") for name in read.graph.names):
-        try:
-            text = exported(result, row.targets[:1])
-        except InputError:
-            again = _in_order(result, seconds)
-            if again.schedule is not None:
-                tell([_AGAIN])
-                result = again
-            text = exported(result, row.targets)
-    else:
-        text = exported(result, row.targets)
+    handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
+    whole = not any(name.endswith(".attention") for name in read.graph.names)
+    if row.in_order and whole and not handing.fits(result):
+        again = _in_order(result, max(0.0, end - clock.now()))
+        if again.schedule is not None:
+            tell([_AGAIN])
+            result = again
+    text = handing.told(result)
     tell(text.remarks)
     return Placed(result, row.name, text.command, text.file, remarks)
-
-
-def known(cluster: Cluster | NamedCluster | str | Path) -> NamedCluster:
-    """Return a cluster that is given as an object or as a path."""
-    if isinstance(cluster, str | Path):
-        return cluster_toml.read_named(cluster)
-    return NamedCluster.unnamed(cluster) if isinstance(cluster, Cluster) else cluster
 
 
 def _in_order(result: Result, seconds: float) -> Result:
@@ -321,18 +305,15 @@ def _offloading(devices: NamedCluster) -> NamedCluster:
 
 def _runtime(form: Format, asked: str | None) -> Runtime:
     takes = [row for row in RUNTIMES.values() if form.name in row.formats]
-    if asked is not None:
-        row = RUNTIMES.find(asked)
-        if row in takes:
-            return row
-        problem = f"takes no model of the format {form.name}"
-    else:
-        problem = f"no runtime takes a model of the format {form.name}"
+    if asked is None and takes:
+        return takes[0]
+    if asked is not None and RUNTIMES.find(asked) in takes:
+        return RUNTIMES[asked]
+    who = f"{asked} takes no" if asked else "no runtime takes a"
+    problem = f"{who} model of the format {form.name}"
     listed = ", ".join(row.name for row in takes)
     remedy = f"use --for {listed}" if takes else "use optpart import, solve and export"
-    if takes and asked is None:
-        return takes[0]
-    raise InputError("--for", problem if asked is None else f"{asked} {problem}", remedy)
+    raise InputError("--for", problem, remedy)
 
 
 class _Told(NamedTuple):
@@ -341,37 +322,46 @@ class _Told(NamedTuple):
     remarks: list[str]
 
 
-def _exported(
-    result: Result,
-    row: Runtime,
-    read: Workload,
-    names: Mapping[str, str],
-    model: str,
-    output: str | Path | None,
-    shapes: Mapping[str, int] | None,
-) -> _Told:
-    """Tell the runtime the plan by the first target that can express it."""
-    assert result.schedule is not None
-    own = result.instance.cluster.names
-    used = [own[d] for d in sorted({*result.schedule.placement.tolist()})]
-    file = str(output or f"{result.instance.name}{row.suffix}") if row.suffix else ""
-    for to in row.targets:
-        takes = target(to).takes
-        options: dict[str, Any] = {"output": file or None}
-        if "names" in takes:
-            options["names"] = {each: _called(row, each) for each in used} | dict(names)
-        if "model" in takes:
-            options["model"] = model
-        if "shapes" in takes:
-            options["shapes"] = shapes
+@dataclass(frozen=True)
+class _Handing:
+    """What is the same for every plan that a runtime is told."""
+
+    row: Runtime
+    read: Workload
+    names: Mapping[str, str]
+    model: str
+    output: str | Path | None
+    shapes: Mapping[str, int] | None
+
+    def fits(self, result: Result) -> bool:
+        """Return whether the first target can express a plan."""
         try:
-            text, remarks = export(result, to, **options)
+            self._exported(result, self.row.targets[0])
         except InputError:
-            if to == row.targets[-1]:
-                raise
-        else:
-            return _Told(row.command(model, read, text, file), file, remarks)
-    raise AssertionError(row)
+            return False
+        return True
+
+    def told(self, result: Result) -> _Told:
+        """Tell the runtime a plan by the first target that can express it."""
+        *others, last = self.row.targets
+        for to in others:
+            with suppress(InputError):
+                return self._exported(result, to)
+        return self._exported(result, last)
+
+    def _exported(self, result: Result, to: str) -> _Told:
+        assert result.schedule is not None
+        row, own = self.row, result.instance.cluster.names
+        used = [own[d] for d in sorted({*result.schedule.placement.tolist()})]
+        file = str(self.output or f"{result.instance.name}{row.suffix}") if row.suffix else ""
+        options: dict[str, Any] = {
+            "names": {each: _called(row, each) for each in used} | dict(self.names),
+            "model": self.model,
+            "shapes": self.shapes,
+        }
+        meant = {name: value for name, value in options.items() if name in target(to).takes}
+        text, remarks = export(result, to, file or None, **meant)
+        return _Told(row.command(self.model, self.read, text, file), file, remarks)
 
 
 def _called(row: Runtime, device: str) -> str:

@@ -23,7 +23,6 @@ from optpart.errors import InputError
 from optpart.exporters.plan import plan_of
 from optpart.exporters.torch import stages_of
 from optpart.formats import cluster_toml, pytorch
-from optpart.runtimes import known
 
 if TYPE_CHECKING:
     from optpart.devices.named import NamedCluster
@@ -148,7 +147,7 @@ def place_module(
         found = detect()
         cluster, remarks = cluster_toml.loads_named(found.text), tuple(found.remarks)
     else:
-        cluster = known(cluster)
+        cluster = cluster_toml.opened(cluster)
     sizes, given, said = _sizes(torch, program, given, dynamic_shapes, shapes or {})
     with tempfile.TemporaryDirectory(prefix="optpart-") as folder:
         path = Path(folder) / f"{name}.pt2"

@@ -82,6 +82,16 @@ def test_what_a_runtime_reads_is_written(desk, tmp_path, monkeypatch):
     }
     assert f"LlamaForCausalLM.from_pretrained({str(model)!r}, device_map=" in found.command
     compile(found.command, "command", "exec")
+    assert "transformers.LlamaForCausalLM." in found.command
+
+
+@pytest.mark.parametrize("named", [["x.y"], ["a; b"], "Class", [3], [], None])
+def test_only_the_name_of_a_class_gets_into_the_program(desk, tmp_path, monkeypatch, named):
+    monkeypatch.chdir(tmp_path)
+    config = small_llama(tmp_path) / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"architectures": named}))
+    found = runtimes.place_model(tmp_path, desk, seconds=5)
+    assert "transformers.AutoModelForCausalLM.from_pretrained(" in found.command
 
 
 def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch):

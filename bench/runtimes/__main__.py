@@ -5,8 +5,8 @@
 Models of many architectures have the default sizes of their configurations in transformers; their
 weights are drawn nowhere. A card holds a part of each, the processor half of the rest, and a disk
 all. Both ``infer_auto_device_map`` and optpart get the memory of the devices. accelerate counts
-weights only, so it is asked a second time with what optpart keeps free already taken off: keys,
-values, the weights in use, the runtime.
+weights only, and keeps room for its largest block where it offloads, so it is asked a second time
+with the rest of what optpart keeps free already taken off: keys, values, the runtime.
 
 Every map is costed in the same model: what lies on the processor or on disk is copied to the card
 for each token (``computes_on``). It needs transformers, accelerate and PyTorch (``make
@@ -98,7 +98,8 @@ def planned(name: str, part: float, folder: Path) -> Values:
     model.tie_weights()
     read = hugging_face.read(folder)
     weights = sum(int(size) for size in read.graph.memory.fractions()) - sum(read.cached)
-    free = kept(read)
+    told = read.reserve + sum(read.cached)
+    free = told + largest(read)
     on_card = int(part * weights)
     limits = {"card": on_card + free, "host": (weights - on_card) // 2 + read.reserve}
     made = costed(read, limits)
@@ -114,7 +115,7 @@ def planned(name: str, part: float, folder: Path) -> Values:
         "machine": machine(*PACKAGES),
     }
     modules = hugging_face.modules(folder).vertices
-    for column, taken in (("theirs", 0), ("theirs, told", free)):
+    for column, taken in (("theirs", 0), ("theirs, told", told)):
         host = limits["host"] - (read.reserve if taken else 0)
         memory = {0: limits["card"] - taken, "cpu": host, "disk": 2**62}
         given = infer_auto_device_map(
@@ -124,11 +125,11 @@ def planned(name: str, part: float, folder: Path) -> Values:
     return found
 
 
-def kept(read: Workload) -> int:
-    """Return what optpart keeps free on a card: its reserve, keys and values, weights in use."""
+def largest(read: Workload) -> int:
+    """Return the bytes of the largest weights of a vertex."""
     held = [int(size) for size in read.graph.memory.fractions()]
     cached = read.cached or (0,) * len(held)
-    return read.reserve + sum(cached) + max(a - b for a, b in zip(held, cached, strict=True))
+    return max(a - b for a, b in zip(held, cached, strict=True))
 
 
 def costed(read: Workload, limits: dict[str, int]) -> Costed:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from optpart.commands.options import ResultFile, TimeLimit, pairs, sizes
+from optpart.commands.options import ResultFile, pairs, sizes
+from optpart.commands.options import time_limit as seconds
 from optpart.commands.results import leave, say_result
 from optpart.limits import MOST_TOKENS
 from optpart.terminal import note, put
@@ -30,7 +31,10 @@ def place(
             "what runs the model's format.",
         ),
     ] = None,
-    time_limit: TimeLimit = 30.0,
+    time_limit: Annotated[
+        float,
+        seconds("Seconds to search for the plan, after devices are measured and files read."),
+    ] = 30.0,
     context: Annotated[
         int | None,
         typer.Option(help="Of a language model: positions of the cache.", min=1, max=MOST_TOKENS),
@@ -45,6 +49,10 @@ def place(
     granularity: Annotated[
         str | None,
         typer.Option(help="Of a language model: block, attention+mlp or attention+mlp+experts."),
+    ] = None,
+    reserve: Annotated[
+        str | None,
+        typer.Option(help="Of a language model: memory of every device to keep free, or 0."),
     ] = None,
     mode: Annotated[
         str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
@@ -76,6 +84,7 @@ def place(
         "granularity": granularity,
         "context": context,
         "batch": batch,
+        "reserve": reserve,
         "mode": mode,
         "shapes": sizes(shape),
     }

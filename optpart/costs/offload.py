@@ -7,8 +7,9 @@ both; what they read and hand on is there, too. One processor then works for sev
 operations come one after the other, in the order of the model.
 
 Keys and values are where they are computed, and so are the weights that are being used: the
-computing device keeps room for the keys and values of the whole model, which is more than it needs
-if it does not hold all other blocks' weights elsewhere, and for the largest weights.
+computing device keeps room for the keys and values of the whole model, and for the largest weights.
+Where other devices compute, too, blocks count their keys and values where they are as well, which
+is more than is needed, never less.
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ from optpart.rounding import fixed
 
 def computing(named: NamedCluster) -> list[int]:
     """Return the device that computes for each."""
-    return [d if of is None else of for d, of in enumerate(named.computes_on)] or list(
-        range(len(named.cluster))
-    )
+    own = range(len(named.cluster))
+    return [d if of is None else of for d, of in zip(own, named.computes_on or own, strict=True)]
 
 
 def with_specs(named: NamedCluster) -> tuple[Spec | None, ...]:
@@ -54,6 +54,8 @@ def with_copies(
         Run times in nanoseconds.
     """
     found = [list(column) for column in columns]
+    if not named.computes_on:
+        return found
     weights = _weights(workload)
     for d, e in enumerate(computing(named)):
         if d == e:
@@ -72,11 +74,11 @@ def with_copies(
 
 def shared(workload: Workload, named: NamedCluster) -> tuple[Graph, NamedCluster, tuple[str, ...]]:
     """Return graph and cluster as they are where devices compute for others, and what to say."""
-    on = computing(named)
-    if on == list(range(len(named.cluster))):
+    if not named.computes_on:
         return workload.graph, named, ()
+    on = computing(named)
     names, limits = named.cluster.names, list(named.cluster.memory)
-    cached, largest = sum(workload.cached), max(_weights(workload), default=0)
+    cached, largest = sum(workload.cached), max(_weights(workload), default=Fraction(0))
     size = f"{fixed(Fraction(cached + largest, 2**30), 2, up=True)} GiB"
     remarks = []
     for e in sorted({e for d, e in enumerate(on) if d != e}):
@@ -93,11 +95,14 @@ def shared(workload: Workload, named: NamedCluster) -> tuple[Graph, NamedCluster
             "weights in use."
         )
     cluster = replace(_moved(named.cluster, on), memory=tuple(limits))
-    return in_a_row(workload.graph), replace(named, cluster=cluster), tuple(remarks)
+    graph = in_a_row(workload.graph)
+    if len(set(on)) == 1:  # all keys and values are on the one device that computes
+        graph = replace(graph, memory=RationalArray.from_fractions(_weights(workload)))
+    return graph, replace(named, cluster=cluster), tuple(remarks)
 
 
-def _weights(workload: Workload) -> list[int]:
-    held = [int(size) for size in workload.graph.memory.fractions()]
+def _weights(workload: Workload) -> list[Fraction]:
+    held = workload.graph.memory.fractions()
     cached = workload.cached or (0,) * len(held)
     return [size - part for size, part in zip(held, cached, strict=True)]
 

@@ -117,6 +117,13 @@ def read_named(path: str | Path) -> NamedCluster:
         return loads_named(read_text(path), Path(path).parent)
 
 
+def opened(cluster: Cluster | NamedCluster | str | Path) -> NamedCluster:
+    """Return a cluster that is given as an object or as the path of its file."""
+    if isinstance(cluster, str | Path):
+        return read_named(cluster)
+    return NamedCluster.unnamed(cluster) if isinstance(cluster, Cluster) else cluster
+
+
 def write(cluster: Cluster, path: str | Path) -> None:
     """Write a cluster file, completely or not at all."""
     write_text(path, dumps(cluster), KIND)

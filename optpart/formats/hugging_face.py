@@ -164,6 +164,13 @@ def read(path: str | Path, step: Step | None = None) -> Workload:
         return chain(_transformer(tensors, config, path), step or Step())
 
 
+def class_of(folder: str | Path) -> str | None:
+    """Return the class of transformers that ``config.json`` names, if it is a name."""
+    found = parse_json(read_text(Path(folder) / _CONFIG)).get("architectures")
+    first = found[0] if isinstance(found, list) and found else None
+    return first if isinstance(first, str) and first.isidentifier() else None
+
+
 @dataclass(frozen=True)
 class Modules:
     """The modules of a model, as a ``device_map`` names them.

@@ -65,6 +65,8 @@ def test_the_gpu_keeps_room_for_the_cache_and_the_weights_in_use():
         block, 2 * 32000 * 4096
     )
     assert sum(workload.cached) == 32 * 2 * 100 * 4096 * 2
+    weights = sum(workload.graph.memory.fractions()) - sum(workload.cached)
+    assert sum(made.instance.graph.memory.fractions()) == weights
     assert any("gpu computes for host, one operation after the other" in r for r in made.remarks)
 
 

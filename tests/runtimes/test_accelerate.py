@@ -4,10 +4,9 @@ import json
 
 import pytest
 from architectures import ARCHITECTURES
+from tight import on_two
 
 import optpart as op
-from optpart.costs.registry import Options, apply
-from optpart.formats.cluster_toml import loads_named
 from optpart.formats.detect import read_workload
 
 torch = pytest.importorskip("torch")
@@ -24,19 +23,7 @@ def architecture(request):
 
 def planned(folder):
     """Return the proven plan for two devices, none of which holds the whole model."""
-    workload = read_workload(folder, reserve=0)
-    held = [int(each) for each in workload.graph.memory.fractions()]
-    states = [int(each) for each in workload.graph.tensor_size.fractions()]
-    limit = max(2 * sum(held) // 3, max(held)) + 3 * max(states)
-    cluster = loads_named(
-        'default_link = "pcie-4-x16"\n'
-        + "".join(
-            f'[[device]]\nof = "{of}"\nname = "{name}"\nmemory = {limit}\n'
-            for name, of in (("near", "rtx-3090"), ("far", "ryzen-9-7950x"))
-        )
-    )
-    instance = apply("roofline", workload, cluster, Options()).instance
-    result = op.solve(instance, seconds=20)
+    result = op.solve(on_two(read_workload(folder, reserve=0), 3), seconds=20)
     assert result.status == "OPTIMAL"
     assert {*result.placement.values()} == {"near", "far"}
     return result

@@ -5,10 +5,9 @@ import sys
 
 import numpy as np
 import pytest
+from tight import on_two
 
 import optpart as op
-from optpart.costs.registry import Options, apply
-from optpart.formats.cluster_toml import loads_named
 from optpart.formats.detect import read_workload
 
 torch = pytest.importorskip("torch")
@@ -84,17 +83,7 @@ def exported(name, opset, path):
 
 def planned(workload):
     """Return a plan for two devices, neither of which holds the whole model."""
-    held = [int(each) for each in workload.graph.memory.fractions()]
-    states = [int(each) for each in workload.graph.tensor_size.fractions()]
-    limit = max(2 * sum(held) // 3, max(held)) + 4 * max(states)
-    cluster = loads_named(
-        'default_link = "pcie-4-x16"\n'
-        + "".join(
-            f'[[device]]\nof = "{of}"\nname = "{name}"\nmemory = {limit}\n'
-            for name, of in (("near", "rtx-3090"), ("far", "ryzen-9-7950x"))
-        )
-    )
-    return op.solve(apply("roofline", workload, cluster, Options()).instance, seconds=3)
+    return op.solve(on_two(workload, 4), seconds=3)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -36,7 +36,7 @@ MODELS: list[tuple[Communication, Memory]] = list(
 )
 
 #: What says nothing about a problem, or is the same for all that is drawn.
-FREE_TEXT = {"Instance.source", "format", "source"}
+FREE_TEXT = {"Instance.source", "Instance.time_unit", "format", "source", "time_unit"}
 
 
 @cache
