@@ -34,10 +34,10 @@ import numpy as np
 
 from bench.output import short_machine
 from bench.store import RESULTS, Row, Store, Values
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
+from optpart.base.files import ANY, write_text
 from optpart.exact.enumeration import enumerate_all
-from optpart.files import ANY, write_text
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.lower_bounds.best import BOUNDS
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory

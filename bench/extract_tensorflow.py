@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from optpart.errors import InputError
-from optpart.files import ANY, write_bytes
+from optpart.base.errors import InputError
+from optpart.base.files import ANY, write_bytes
 
 
 def load_tensorflow() -> Any:

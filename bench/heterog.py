@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bench.output import save
-from optpart.files import ANY, write_text
-from optpart.generate.heterog_worst import heterog_worst
+from optpart.base.files import ANY, write_text
+from optpart.interop.generate.heterog_worst import heterog_worst
 from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
 from optpart.solution.result import Budget, Status

@@ -28,20 +28,20 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias, get_args
 
+from optpart.base.errors import InputError, OptpartError
+from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify as write_certificate
-from optpart.costs.drawn import drawn
-from optpart.costs.roofline import roofline
-from optpart.devices.named import NamedCluster
-from optpart.errors import InputError, OptpartError
-from optpart.files import ANY, write_text
-from optpart.formats import cluster_toml, llm_names, native, tensorflow, wfformat
-from optpart.formats import onnx as onnx_format
-from optpart.formats import result as result_format
-from optpart.formats.llm import Step
-from optpart.generate import thesis
-from optpart.generate.cluster import drawn_cluster
-from optpart.generate.small import Tightness, small
-from optpart.generate.workflow import Shape, workflow
+from optpart.interop.costs.drawn import drawn
+from optpart.interop.costs.roofline import roofline
+from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats import cluster_toml, llm_names, native, tensorflow, wfformat
+from optpart.interop.formats import onnx as onnx_format
+from optpart.interop.formats import result as result_format
+from optpart.interop.formats.llm import Step
+from optpart.interop.generate import thesis
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.small import Tightness, small
+from optpart.interop.generate.workflow import Shape, workflow
 from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance

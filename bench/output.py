@@ -12,7 +12,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from optpart.files import ANY, write_bytes
+from optpart.base.files import ANY, write_bytes
 
 #: The look of all figures.
 STYLE = Path(__file__).with_name("charts.mplstyle")

@@ -22,7 +22,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from bench.output import save, short_machine
-from optpart.files import ANY, write_text
+from optpart.base.files import ANY, write_text
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 STRATEGIES = ("hash", "critical-path", "mite", "dfs", "batch-split")
@@ -33,8 +33,8 @@ def measure(vertices: int) -> dict[str, float]:
     """Return seconds per step at one size, and peak memory in MiB."""
     import numpy as np
 
-    from optpart.generate.cluster import drawn_cluster
-    from optpart.generate.layered import layered
+    from optpart.interop.generate.cluster import drawn_cluster
+    from optpart.interop.generate.layered import layered
     from optpart.kernels.tasks import tasks
     from optpart.methods.registry import PARTITIONERS
     from optpart.problem.instance import Instance

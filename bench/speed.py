@@ -28,13 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.output import machine
-from optpart.errors import InputError
-from optpart.files import ANY, write_text
-from optpart.formats import native
-from optpart.generate import thesis
-from optpart.generate.cluster import drawn_cluster
-from optpart.generate.layered import layered
-from optpart.generate.small import small
+from optpart.base.errors import InputError
+from optpart.base.files import ANY, write_text
+from optpart.interop.formats import native
+from optpart.interop.generate import thesis
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.layered import layered
+from optpart.interop.generate.small import small
 from optpart.kernels.tasks import tasks
 from optpart.lower_bounds.best import all_bounds
 from optpart.methods import registry

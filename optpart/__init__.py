@@ -5,8 +5,8 @@ from importlib import import_module
 from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
-from optpart.arguments import checked
-from optpart.showing import shown_by
+from optpart.base.arguments import checked
+from optpart.base.showing import shown_by
 from optpart.version import __version__
 
 if TYPE_CHECKING:
@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from optpart.api import verify as verify
     from optpart.api import workload as workload
     from optpart.api import write_report as write_report
-    from optpart.errors import CertificateError as CertificateError
-    from optpart.errors import InputError as InputError
-    from optpart.errors import OptpartError as OptpartError
-    from optpart.errors import UnsupportedError as UnsupportedError
-    from optpart.formats.detect import read_instance as read_instance
+    from optpart.applications.ordering.efficiency import attainable as attainable
+    from optpart.applications.ordering.efficiency import makespan_bounds as makespan_bounds
+    from optpart.applications.training.cluster import TrainingCluster as TrainingCluster
+    from optpart.applications.training.compiler import compile_strategy as compile_strategy
+    from optpart.applications.training.graph import TrainingGraph as TrainingGraph
+    from optpart.applications.training.strategy import Strategy as Strategy
+    from optpart.base.errors import CertificateError as CertificateError
+    from optpart.base.errors import InputError as InputError
+    from optpart.base.errors import OptpartError as OptpartError
+    from optpart.base.errors import UnsupportedError as UnsupportedError
+    from optpart.interop.formats.detect import read_instance as read_instance
     from optpart.methods.registry import register as register
     from optpart.methods.registry import supporting as supporting
-    from optpart.ordering.efficiency import attainable as attainable
-    from optpart.ordering.efficiency import makespan_bounds as makespan_bounds
-    from optpart.placing import place as place
+    from optpart.placing.place import place as place
+    from optpart.placing.runtimes import Placed as Placed
+    from optpart.placing.torch_modules import PlacedModule as PlacedModule
     from optpart.problem.cluster import Cluster as Cluster
     from optpart.problem.cluster import Device as Device
     from optpart.problem.durations import Durations as Durations
@@ -52,9 +58,6 @@ if TYPE_CHECKING:
     from optpart.problem.rational import RationalArray as RationalArray
     from optpart.problem.workload import Work as Work
     from optpart.problem.workload import Workload as Workload
-    from optpart.report.plots import plot_comparisons as plot_comparisons
-    from optpart.report.progress import live as live
-    from optpart.runtimes import Placed as Placed
     from optpart.solution.goal import Goal as Goal
     from optpart.solution.result import Budget as Budget
     from optpart.solution.result import Result as Result
@@ -65,11 +68,8 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import retime as retime
     from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
-    from optpart.torch_modules import PlacedModule as PlacedModule
-    from optpart.training.cluster import TrainingCluster as TrainingCluster
-    from optpart.training.compiler import compile_strategy as compile_strategy
-    from optpart.training.graph import TrainingGraph as TrainingGraph
-    from optpart.training.strategy import Strategy as Strategy
+    from optpart.study.report.plots import plot_comparisons as plot_comparisons
+    from optpart.study.report.progress import live as live
     from optpart.training_api import compare_strategies as compare_strategies
     from optpart.training_api import draw_strategy as draw_strategy
     from optpart.training_api import export_strategy as export_strategy
@@ -83,33 +83,33 @@ if TYPE_CHECKING:
 # A name must not be that of a module of this package, which would take its place once imported.
 _HOME = {
     "Budget": "solution.result",
-    "CertificateError": "errors",
+    "CertificateError": "base.errors",
     "Cluster": "problem.cluster",
     "Device": "problem.cluster",
     "Durations": "problem.instance",
     "Goal": "solution.goal",
     "Graph": "problem.graph",
     "GraphBuilder": "problem.graph",
-    "InputError": "errors",
+    "InputError": "base.errors",
     "Instance": "problem.instance",
     "Model": "problem.instance",
-    "OptpartError": "errors",
-    "Placed": "runtimes",
-    "PlacedModule": "torch_modules",
+    "OptpartError": "base.errors",
+    "Placed": "placing.runtimes",
+    "PlacedModule": "placing.torch_modules",
     "RationalArray": "problem.rational",
     "Result": "solution.result",
     "Schedule": "solution.schedule",
     "Status": "solution.result",
-    "Strategy": "training.strategy",
+    "Strategy": "applications.training.strategy",
     "Termination": "solution.termination",
-    "TrainingCluster": "training.cluster",
-    "TrainingGraph": "training.graph",
+    "TrainingCluster": "applications.training.cluster",
+    "TrainingGraph": "applications.training.graph",
     "Transfers": "solution.schedule",
-    "UnsupportedError": "errors",
+    "UnsupportedError": "base.errors",
     "Violation": "solution.verifier",
     "Work": "problem.workload",
     "Workload": "problem.workload",
-    "attainable": "ordering.efficiency",
+    "attainable": "applications.ordering.efficiency",
     "bounds": "api",
     "certify": "api",
     "certify_bound": "api",
@@ -117,7 +117,7 @@ _HOME = {
     "compare": "api",
     "compare_orders": "api",
     "compare_strategies": "training_api",
-    "compile_strategy": "training.compiler",
+    "compile_strategy": "applications.training.compiler",
     "conclude": "solution.result",
     "costed": "api",
     "divide": "api",
@@ -125,15 +125,15 @@ _HOME = {
     "draw_strategy": "training_api",
     "export": "api",
     "export_strategy": "training_api",
-    "live": "report.progress",
+    "live": "study.report.progress",
     "load": "api",
-    "makespan_bounds": "ordering.efficiency",
+    "makespan_bounds": "applications.ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
-    "place": "placing",
+    "place": "placing.place",
     "plan": "api",
-    "plot_comparisons": "report.plots",
-    "read_instance": "formats.detect",
+    "plot_comparisons": "study.report.plots",
+    "read_instance": "interop.formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",
     "save": "api",
@@ -151,7 +151,7 @@ _HOME = {
     "write_report": "api",
 }
 
-shown_by(lambda: import_module("optpart.report.faces"))
+shown_by(lambda: import_module("optpart.study.report.faces"))
 
 __all__ = [*_HOME, "__version__"]
 

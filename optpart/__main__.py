@@ -12,13 +12,13 @@ def main() -> None:
     # process, and are more than the workers that were asked for.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        from optpart.interrupts import guard_interrupts
-        from optpart.surroundings import ignore_settings_here
+        from optpart.base.interrupts import guard_interrupts
+        from optpart.base.surroundings import ignore_settings_here
 
         guard_interrupts()
         ignore_settings_here()
+        from optpart.base.clock import start
         from optpart.cli import main as run
-        from optpart.clock import start
 
         run(start())
     except KeyboardInterrupt:  # before or after the command line minds them itself

@@ -18,29 +18,27 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optpart.choices import choice, close
-from optpart.errors import ArgumentError, CertificateError, ContradictionError, InputError
+from optpart.base.choices import choice, close
+from optpart.base.errors import ArgumentError, CertificateError, ContradictionError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from optpart.applications.ordering.compare import Orders
     from optpart.certificates.certify import CertifiedBound, Refutation
-    from optpart.costs.costed import Costed
-    from optpart.devices.named import NamedCluster
+    from optpart.exact.pipeline.plan import PipelinePlan
+    from optpart.exact.pipeline.problem import Pipeline
     from optpart.exporters.llm import Text
     from optpart.exporters.trace import Scheduled
+    from optpart.interop.costs.costed import Costed
+    from optpart.interop.devices.named import NamedCluster
     from optpart.lower_bounds.best import LowerBound
     from optpart.methods.solve import Fix, Start
-    from optpart.ordering.compare import Orders
-    from optpart.pipeline.plan import PipelinePlan
-    from optpart.pipeline.problem import Pipeline
     from optpart.problem.cluster import Cluster
     from optpart.problem.instance import Instance
     from optpart.problem.model import Communication, Memory
     from optpart.problem.rational import Number
     from optpart.problem.workload import Workload
-    from optpart.report.html.sources import Subject
-    from optpart.report.simulation import Simulated
     from optpart.search.checkpoint import StateFile
     from optpart.solution.goal import Objective
     from optpart.solution.names import NamedOrder, NamedPlacement
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from optpart.solution.verifier import Violation
     from optpart.study.attribution import Division
     from optpart.study.gap import Comparison
+    from optpart.study.report.html.sources import Subject
+    from optpart.study.report.simulation import Simulated
     from optpart.study.run import Run
     from optpart.study.sensitivity import Sensitivity
 
@@ -63,7 +63,7 @@ def load(name: str | Path) -> Instance:
     InputError
         If neither exists, or it cannot be read.
     """
-    from optpart.formats.detect import read_instance
+    from optpart.interop.formats.detect import read_instance
     from optpart.study import library
 
     if os.path.exists(name):
@@ -78,8 +78,8 @@ def load(name: str | Path) -> Instance:
 
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:
     """Read an instance, and the content of its file if that is in the native format."""
-    from optpart.files import read_bytes
-    from optpart.formats.detect import read_instance
+    from optpart.base.files import read_bytes
+    from optpart.interop.formats.detect import read_instance
     from optpart.problem.document import FORMAT
     from optpart.study import library
 
@@ -103,13 +103,13 @@ def workload(path: str | Path, *, format: str | None = None, **options: Any) -> 
     Parameters
     ----------
     path : str or Path
-        A file in a format that gives a workload (:data:`optpart.formats.detect.FORMATS`) or, where
-        there is no such file, the name of a language model, such as ``"llama-3-8b"``.
+        A file in a format that gives a workload (:data:`optpart.interop.formats.detect.FORMATS`)
+        or, where there is no such file, the name of a language model, such as ``"llama-3-8b"``.
     format : str, optional
         The name of a format; by default, suffix or content decide.
     **options
         What the reader of the format takes: ``shapes`` of ONNX and PyTorch, ``model`` of PyTorch
-        and Sailor, those of a :class:`~optpart.formats.llm.Step` (``mode``, ``tokens``,
+        and Sailor, those of a :class:`~optpart.interop.formats.llm.Step` (``mode``, ``tokens``,
         ``context``, ``batch``, …) of language models, and so on.
 
     Returns
@@ -122,7 +122,7 @@ def workload(path: str | Path, *, format: str | None = None, **options: Any) -> 
     InputError
         If the file is faulty, of no known format or an instance, or an option means nothing to it.
     """
-    from optpart.formats.detect import read_workload
+    from optpart.interop.formats.detect import read_workload
 
     return read_workload(path, format, **options)
 
@@ -151,7 +151,8 @@ def costed(
         How transfers count; ``delay`` if not given.
     **options
         What the source of costs takes: the other fields of
-        :class:`optpart.costs.registry.Options`, such as ``measured``, ``fill``, ``file``, ``seed``.
+        :class:`optpart.interop.costs.registry.Options`, such as ``measured``, ``fill``, ``file``,
+        ``seed``.
 
     Returns
     -------
@@ -164,8 +165,8 @@ def costed(
     InputError
         If there is no such source of costs, an option means nothing to it, or it lacks something.
     """
-    from optpart.costs.registry import Options, apply
-    from optpart.formats.cluster_toml import opened
+    from optpart.interop.costs.registry import Options, apply
+    from optpart.interop.formats.cluster_toml import opened
 
     for option in options:
         if option not in Options.__dataclass_fields__:
@@ -183,8 +184,8 @@ def save(what: Result | Instance, path: str | Path) -> None:
     InputError
         If the file cannot be written.
     """
-    from optpart.formats import native
-    from optpart.formats import result as result_format
+    from optpart.interop.formats import native
+    from optpart.interop.formats import result as result_format
     from optpart.problem.instance import Instance
 
     if isinstance(what, Instance):
@@ -404,14 +405,14 @@ def bounds(
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
         only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
+    from optpart.exact.series.bound import SERIES
     from optpart.kernels.all import expect
     from optpart.lower_bounds.best import LowerBound, all_bounds
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction
-    from optpart.report.text import claimed
-    from optpart.series.bound import SERIES
+    from optpart.study.report.text import claimed
 
     instance = _instance(instance)
     if contradiction(instance):
@@ -462,13 +463,13 @@ def verify(
     list of Violation
         Empty if and only if everything is valid.
     """
-    from optpart.formats import result as result_format
-    from optpart.report.verification import check_document, check_result
+    from optpart.interop.formats import result as result_format
     from optpart.solution.contiguity import first_violation
     from optpart.solution.names import given_device_order
     from optpart.solution.schedule import Schedule
     from optpart.solution.verifier import Violation
     from optpart.solution.verifier import verify as check
+    from optpart.study.report.verification import check_document, check_result
 
     instance = _instance(instance)
     along = given_device_order(instance, device_order)
@@ -510,11 +511,11 @@ def simulate(
     Simulated
         The outcome, whose result has a lower bound.
     """
-    from optpart.formats.result import read_schedule
+    from optpart.interop.formats.result import read_schedule
     from optpart.methods.solve import bounded
-    from optpart.report.simulation import run
     from optpart.solution.names import placement_of
     from optpart.solution.schedule import Schedule
+    from optpart.study.report.simulation import run
 
     instance = _instance(instance)
     if start is not None and placement is not None:
@@ -610,8 +611,8 @@ def sweep(
     """
     from contextlib import nullcontext
 
+    from optpart.base.limits import check_seed
     from optpart.kernels.all import expect
-    from optpart.limits import check_seed
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods
     from optpart.study.gap import sweep as swept
@@ -677,7 +678,7 @@ def divide(
     seconds : float
         Time limit for each solve: one for every distinct placement, and one with free placement.
     """
-    from optpart.limits import check_seed
+    from optpart.base.limits import check_seed
     from optpart.study.attribution import divide as divided
 
     check_seed(seed, seeds)
@@ -705,7 +706,7 @@ def compare_orders(
     seconds : float
         Time limit for all orders, of which those are left out that have no time.
     """
-    from optpart.ordering.compare import compare_orders as compared
+    from optpart.applications.ordering.compare import compare_orders as compared
 
     budget = _budget(seconds, workers, memory)
     return compared(_instance(instance), budget, seed=seed, watch=watch)
@@ -743,7 +744,7 @@ def certify(
     """
     from optpart.certificates.certify import UncertifiedError
     from optpart.certificates.certify import certify as write
-    from optpart.formats.result import read_found
+    from optpart.interop.formats.result import read_found
     from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
@@ -798,7 +799,7 @@ def certify_bound(
     """
     from optpart.certificates.certify import UncertifiedError
     from optpart.certificates.certify import certify_bound as write
-    from optpart.formats.result import read_found
+    from optpart.interop.formats.result import read_found
 
     instance, source = _certifiable(instance, directory)
     schedule, method = None, "given"
@@ -827,8 +828,8 @@ def _certifiable(
     instance: Instance | str | Path, directory: str | Path
 ) -> tuple[Instance, bytes | None]:
     """Return an instance and its file, if it can be certified in a folder."""
+    from optpart.base.folders import check_folder
     from optpart.certificates.certify import HOLDS, problem_of
-    from optpart.folders import check_folder
 
     check_folder(directory, HOLDS)
     source = None
@@ -892,9 +893,9 @@ def draw(
     InputError
         If there is no valid schedule, or the file cannot be written.
     """
-    from optpart.report import gantt
     from optpart.solution.result import conclude
     from optpart.solution.schedule import Schedule
+    from optpart.study.report import gantt
 
     if isinstance(result, str | Path):
         _draw_file(result, path, instance)
@@ -919,7 +920,7 @@ def _draw_file(
     result: str | Path, path: str | Path, instance: Instance | str | Path | None
 ) -> None:
     from optpart.problem.rational import rational
-    from optpart.report import gantt
+    from optpart.study.report import gantt
 
     found, schedule, document = _checked(result, instance)
     bound = document.get("lower_bound")
@@ -937,9 +938,9 @@ def _checked(
     result: str | Path, instance: Instance | str | Path | None
 ) -> tuple[Instance, Schedule, Mapping[str, Any]]:
     """Read a result file; return its instance, its schedule, which is valid, and the document."""
-    from optpart.formats.result import read_document, read_schedule
-    from optpart.report.verification import check_result
+    from optpart.interop.formats.result import read_document, read_schedule
     from optpart.study import library
+    from optpart.study.report.verification import check_result
 
     document = read_document(result)
     if instance is None:
@@ -990,12 +991,12 @@ def write_report(
         If something cannot be read or written, result files belong to several instances, or the
         certificate is rejected or of another instance.
     """
-    from optpart.formats import native
+    from optpart.interop.formats import native
     from optpart.problem.instance import Instance
-    from optpart.report.html.page import PAGES
-    from optpart.report.html.page import write_report as write
-    from optpart.report.html.sources import Subject, read_subjects
     from optpart.solution.result import Result
+    from optpart.study.report.html.page import PAGES
+    from optpart.study.report.html.page import write_report as write
+    from optpart.study.report.html.sources import Subject, read_subjects
 
     if Path(path).suffix.lower() not in PAGES:
         remedy = f"name it {Path(path).with_suffix('.html')}"
@@ -1025,8 +1026,8 @@ def write_report(
 
 def _proven_by(certificate: Path, subject: Subject) -> Subject:
     """Give the results of a report the bound of a certificate that was accepted."""
-    from optpart.files import read_text
-    from optpart.formats.json import parse_json
+    from optpart.base.files import read_text
+    from optpart.interop.formats.json import parse_json
     from optpart.problem.rational import rational
     from optpart.solution.result import Status, with_bound
 
@@ -1053,7 +1054,7 @@ def pipeline_problem(source: Instance | str | Path, *, sync_rate: Number | None 
     ----------
     source : Instance, str or Path
         Also a throughput file of dnn-partitioning, which is read as its authors mean it; see
-        :mod:`optpart.pipeline.throughput`.
+        :mod:`optpart.exact.pipeline.throughput`.
     sync_rate : number, or "links", optional
         Size per time at which replicas exchange the memory of their vertices after each item;
         ``"links"`` takes the links of the instance. By default they exchange nothing.
@@ -1070,9 +1071,9 @@ def _pipeline_problem(
     source: Instance | str | Path, sync_rate: Number | None, *, planned: bool = False
 ) -> Pipeline:
     """Return the problem; if it is to be solved, refuse what is too large before work begins."""
-    from optpart.pipeline.downsets import require_few_items
-    from optpart.pipeline.problem import pipeline_of
-    from optpart.pipeline.throughput import is_throughput, read_throughput
+    from optpart.exact.pipeline.downsets import require_few_items
+    from optpart.exact.pipeline.problem import pipeline_of
+    from optpart.exact.pipeline.throughput import is_throughput, read_throughput
     from optpart.problem.rational import rational
 
     links = sync_rate == "links"
@@ -1115,8 +1116,8 @@ def plan(
     InputError
         If the source is not in scope, or a name is unknown.
     """
-    from optpart.pipeline.plan import plan_pipeline
-    from optpart.pipeline.problem import Pipeline, device_numbers
+    from optpart.exact.pipeline.plan import plan_pipeline
+    from optpart.exact.pipeline.problem import Pipeline, device_numbers
 
     if not isinstance(source, Pipeline):
         source = _pipeline_problem(source, sync_rate, planned=True)

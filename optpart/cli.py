@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from optpart import clock
-from optpart.children.losses import Losses
+from optpart.base import clock
+from optpart.base.children.losses import Losses
+from optpart.base.errors import ArgumentError, FailureError, OptpartError
+from optpart.base.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.commands.options import forcible, option_of
 from optpart.commands.registry import COMMANDS, GROUPS, command, group
 from optpart.commands.results import INCOMPLETE
-from optpart.errors import ArgumentError, FailureError, OptpartError
-from optpart.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.version import __version__
 
 app = typer.Typer(
@@ -74,7 +74,7 @@ def main(begin: float | None = None) -> None:
     Parameters
     ----------
     begin : float, optional
-        When its time limit began, on the clock of :mod:`optpart.clock`; now by default.
+        When its time limit began, on the clock of :mod:`optpart.base.clock`; now by default.
     """
     if code := _code_of(prepare):
         sys.exit(code)

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 
 if TYPE_CHECKING:
+    from optpart.applications.training.cluster import TrainingCluster
+    from optpart.applications.training.comparison import Bounded, Comparison
+    from optpart.applications.training.compiled import Options
+    from optpart.applications.training.graph import TrainingGraph
+    from optpart.applications.training.question import Checked, Question, Solved
     from optpart.exporters.llm import Text
     from optpart.problem.rational import Number
-    from optpart.training.cluster import TrainingCluster
-    from optpart.training.comparison import Bounded, Comparison
-    from optpart.training.compiled import Options
-    from optpart.training.graph import TrainingGraph
-    from optpart.training.question import Checked, Question, Solved
 
 
 def strategy_question(
@@ -53,10 +53,10 @@ def strategy_question(
     grouping : {"contiguous", "nearest"}
         Runs along the forward pass, or the operations nearest to those that take longest.
     options : Options, optional
-        How strategies are compiled (:class:`optpart.training.compiled.Options`).
+        How strategies are compiled (:class:`optpart.applications.training.compiled.Options`).
     samples, slowness, shapes, costs, network, tensor_parallel, gpus
         What the file of a model does not say
-        (:class:`optpart.training.strategy_file.Reading`).
+        (:class:`optpart.applications.training.strategy_file.Reading`).
 
     Returns
     -------
@@ -68,9 +68,9 @@ def strategy_question(
     InputError
         If model or cluster are faulty or unknown, or do not fit each other.
     """
+    from optpart.applications.training.question import ask
+    from optpart.applications.training.strategy_file import Reading
     from optpart.problem.rational import rational
-    from optpart.training.question import ask
-    from optpart.training.strategy_file import Reading
 
     factors = {kind: rational(x, f"slowness.{kind}") for kind, x in (slowness or {}).items()}
     return ask(
@@ -105,7 +105,7 @@ def compare_strategies(
     Parameters
     ----------
     methods : sequence of str
-        All (:data:`optpart.training.makers.MAKERS`) if empty.
+        All (:data:`optpart.applications.training.makers.MAKERS`) if empty.
     seconds : float
         Time limit of each method, and of the bound.
     memory : int or str, optional
@@ -116,9 +116,9 @@ def compare_strategies(
     Comparison
         A row per method; those that do not fit the memory have no makespan.
     """
+    from optpart.applications.training.comparison import compare
+    from optpart.applications.training.makers.base import Budget
     from optpart.problem.footprint import read_memory
-    from optpart.training.comparison import compare
-    from optpart.training.makers.base import Budget
 
     allowed = None if memory is None else read_memory(memory)
     return compare(question.problem, methods, budget=Budget(seconds, memory=allowed), seed=seed)
@@ -153,9 +153,9 @@ def solve_strategy(
     Solved
         ``save`` writes it.
     """
+    from optpart.applications.training.makers.base import Budget
+    from optpart.applications.training.question import solve
     from optpart.problem.footprint import read_memory
-    from optpart.training.makers.base import Budget
-    from optpart.training.question import solve
 
     allowed = None if memory is None else read_memory(memory)
     budget = Budget(seconds, memory=allowed)
@@ -168,7 +168,7 @@ def strategy_bound(
     """Prove a lower bound on the time of all strategies that give each group an action of [G].
 
     They are a single device, or even or proportional replicas with an AllReduce or a parameter
-    server; see :mod:`optpart.training.actions`.
+    server; see :mod:`optpart.applications.training.actions`.
 
     Parameters
     ----------
@@ -177,9 +177,9 @@ def strategy_bound(
         available. A linear program that is estimated to take more is left out, and ``reason`` of
         the result says so.
     """
-    from optpart.limits import check_seconds
+    from optpart.applications.training.comparison import bounded, check_problem
+    from optpart.base.limits import check_seconds
     from optpart.problem.footprint import read_memory
-    from optpart.training.comparison import bounded, check_problem
 
     allowed = None if memory is None else read_memory(memory)
     check_problem(question.problem)
@@ -209,7 +209,7 @@ def verify_strategy(
     InputError
         If the file is faulty, or is the strategy of another model.
     """
-    from optpart.training.question import check
+    from optpart.applications.training.question import check
 
     return check(strategy, model, cluster)
 
@@ -236,9 +236,9 @@ def draw_strategy(
     InputError
         If the strategy is not valid, or the file cannot be written.
     """
-    from optpart.report.strategy import shares as share_map
-    from optpart.report.strategy import timeline
-    from optpart.training.question import Solved
+    from optpart.applications.training.question import Solved
+    from optpart.study.report.strategy import shares as share_map
+    from optpart.study.report.strategy import timeline
 
     if isinstance(strategy, Solved):
         compiled, schedule = strategy.made.compiled, strategy.made.schedule
@@ -285,8 +285,8 @@ def export_strategy(
     InputError
         If the strategy is not valid, or the target cannot express it.
     """
+    from optpart.base.files import check_target, write_text
     from optpart.exporters.strategy import export, target
-    from optpart.files import check_target, write_text
 
     kind = target(to).kind
     if output is not None:

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import strategies as st
 
-from optpart.languages import from_csv
+from optpart.base.languages import from_csv
 
 #: What no terminal should see; line feeds are for texts of several lines.
 UNSEEN = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 
 Content = TypeVar("Content")
 

@@ -10,8 +10,8 @@ from itertools import pairwise, permutations, product
 import networkx as nx
 import numpy as np
 
-from optpart.formats.native import from_dict
-from optpart.pipeline.problem import Pipeline
+from optpart.exact.pipeline.problem import Pipeline
+from optpart.interop.formats.native import from_dict
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings, retime
 from optpart.testing.naive_plans import every_plan

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from optpart.children.worker import Worker
+from optpart.base.children.worker import Worker
 
 
 def signal_with_the_job(

@@ -106,7 +106,7 @@ class TestSolve:
     def test_a_false_proof_of_a_small_instance_is_told(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from optpart.errors import ContradictionError
+        from optpart.base.errors import ContradictionError
         from optpart.methods import registry
 
         monkeypatch.setattr(registry, "_own", {})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optpart.__main__ import main
-from optpart.interrupts import guard_interrupts
+from optpart.base.interrupts import guard_interrupts
 
 
 class Interrupted:
@@ -50,7 +50,7 @@ def test_an_interrupt_waits_until_an_import_is_done(
 ) -> None:
     monkeypatch.delitem(sys.modules, "optpart.cli", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Strict(), *sys.meta_path])
-    monkeypatch.setattr("optpart.interrupts._AGAIN", 0.001)
+    monkeypatch.setattr("optpart.base.interrupts._AGAIN", 0.001)
     monkeypatch.setattr(sys, "argv", ["optpart", "solve", "heft-10", "-m", "enumerate"])
     with pytest.raises(SystemExit) as end:
         main()

@@ -28,28 +28,28 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import optpart as op
-import optpart.formats
-from optpart.devices.spec import Coefficients, FittedSpec
-from optpart.errors import InputError
+import optpart.interop.formats
+from optpart.applications.training import graph_file
+from optpart.applications.training.compiler import compile_strategy
+from optpart.applications.training.strategy import Decision, Strategy
+from optpart.base.errors import InputError
+from optpart.base.languages import from_csv
 from optpart.exporters import registry, strategy
 from optpart.exporters.chain import chain_of
 from optpart.exporters.plan import Plan
 from optpart.exporters.registry import Options, export
 from optpart.exporters.trace import Scheduled
-from optpart.formats import (
+from optpart.interop.devices.spec import Coefficients, FittedSpec
+from optpart.interop.formats import (
     calibration_toml,
     cluster_toml,
     native,
     thesis_csv,
     wfformat,
 )
-from optpart.formats import result as result_format
-from optpart.languages import from_csv
+from optpart.interop.formats import result as result_format
 from optpart.problem.workload import Workload
 from optpart.testing import chains
-from optpart.training import graph_file
-from optpart.training.compiler import compile_strategy
-from optpart.training.strategy import Decision, Strategy
 
 pairs = st.lists(names, min_size=2, max_size=2, unique=True)
 few = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -306,7 +306,7 @@ def test_onnx_layers(onnx_model: tuple[Path, list[str]], tmp_path: Path) -> None
 
 
 def test_tensorflow(tmp_path: Path) -> None:
-    from optpart.formats.tensorflow import read_message
+    from optpart.interop.formats.tensorflow import read_message
 
     vertices = [name for name in NAMES if name.isprintable() and len(name) < 60]
     content = b""
@@ -464,8 +464,8 @@ FORMATS = {
 def test_every_format_that_is_written_has_a_reader() -> None:
     written = {
         module.name
-        for module in pkgutil.iter_modules(optpart.formats.__path__)
-        if hasattr(importlib.import_module(f"optpart.formats.{module.name}"), "write")
+        for module in pkgutil.iter_modules(optpart.interop.formats.__path__)
+        if hasattr(importlib.import_module(f"optpart.interop.formats.{module.name}"), "write")
     }
     assert written == {*FORMATS}
 

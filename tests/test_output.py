@@ -15,8 +15,9 @@ import pytest
 from commandline import Run
 from hostile import meant
 
-from optpart import InputError, files
-from optpart.formats import native
+from optpart import InputError
+from optpart.base import files
+from optpart.interop.formats import native
 from optpart.lower_bounds import best
 from optpart.lower_bounds.best import BOUNDS
 from optpart.problem.instance import Instance
@@ -55,8 +56,8 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("worked before the target was tried")
 
     monkeypatch.setattr("optpart.study.library.load", worked)
-    monkeypatch.setattr("optpart.formats.detect.read_instance", worked)
-    monkeypatch.setattr("optpart.reductions.decide.decide", worked)
+    monkeypatch.setattr("optpart.interop.formats.detect.read_instance", worked)
+    monkeypatch.setattr("optpart.applications.reductions.decide.decide", worked)
 
 
 @pytest.fixture
@@ -299,7 +300,7 @@ class TestForgedNames:
     def test_on_a_terminal_csv_and_json_are_escaped(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        from optpart.terminal import put
+        from optpart.base.terminal import put
 
         monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
         put("a,\x1b[31m\n")

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
-from optpart import registry as module
-from optpart.errors import ArgumentError, PluginError
-from optpart.generate.registry import GENERATORS, Generator
-from optpart.registry import Registry
+from optpart.base import registry as module
+from optpart.base.errors import ArgumentError, PluginError
+from optpart.base.registry import Registry
+from optpart.interop.generate.registry import GENERATORS, Generator
 
 OF_ANOTHER_PACKAGE = """
-from optpart.generate.registry import Generator
-from optpart.generate.tree import tree
+from optpart.interop.generate.registry import Generator
+from optpart.interop.generate.tree import tree
 
 row = Generator("of_another_package:tree", "Draw a tree elsewhere.")
 faulty = 5

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 import optpart as op
-from optpart.report.simulation import Simulated
 from optpart.solution.goal import Goal
 from optpart.study import library
 from optpart.study.gap import Comparison, Reference, Spread
+from optpart.study.report.simulation import Simulated
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optpart.choices import choice, close
-from optpart.errors import InputError
+from optpart.base.choices import choice, close
+from optpart.base.errors import InputError
 from optpart.methods import registry
 
 

@@ -27,10 +27,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.store import RESULTS, Store, Values
+from optpart.base.errors import OptpartError
+from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify
-from optpart.errors import OptpartError
-from optpart.files import ANY, write_text
-from optpart.formats.detect import read_instance
+from optpart.interop.formats.detect import read_instance
 from optpart.methods import registry
 from optpart.solution.result import Budget
 

@@ -26,8 +26,8 @@ import ortools
 from bench.exact.plain import plain
 from bench.exact.sets import SETS, Case
 from bench.store import RESULTS, Store, Values
-from optpart.errors import OptpartError
-from optpart.files import ANY, write_text
+from optpart.base.errors import OptpartError
+from optpart.base.files import ANY, write_text
 from optpart.kernels import all as kernels
 from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry

@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
-from optpart.formats.detect import read_instance
-from optpart.generate.small import small
+from optpart.interop.formats.detect import read_instance
+from optpart.interop.generate.small import small
 from optpart.problem.instance import Instance
 from optpart.study import library
 

@@ -29,13 +29,13 @@ from bench.hardness.karmarkar_karp import nodes_to_answer
 from bench.output import short_machine
 from bench.store import RESULTS, Store, Values
 from optpart import Budget
-from optpart.files import ANY, write_text
+from optpart.applications.reductions.catalogue import REDUCTIONS
+from optpart.applications.reductions.decide import WORDS, Answer, decide
+from optpart.applications.reductions.partition import PARTITION, random_numbers
+from optpart.applications.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
+from optpart.applications.reductions.special_cases import coffman_graham, halves, hu
+from optpart.base.files import ANY, write_text
 from optpart.kernels import all as kernels
-from optpart.reductions.catalogue import REDUCTIONS
-from optpart.reductions.decide import WORDS, Answer, decide
-from optpart.reductions.partition import PARTITION, random_numbers
-from optpart.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs
-from optpart.reductions.special_cases import coffman_graham, halves, hu
 
 SEEDS = range(3)
 BITS, COUNTS, CURVE_SEEDS = 20, range(6, 47, 2), range(9)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from optpart import Budget
+from optpart.applications.reductions.bin_packing import Items
+from optpart.applications.reductions.clique import Network
+from optpart.applications.reductions.communication import UNIT_DELAYS, Tasks
+from optpart.applications.reductions.job_shop import JOB_SHOP, Shop, random_shop
+from optpart.applications.reductions.partition import Numbers, random_numbers
+from optpart.applications.reductions.single_execution_time import Jobs
+from optpart.applications.reductions.three_partition import Threes, critical_bound, random_threes
 from optpart.methods import registry
-from optpart.reductions.bin_packing import Items
-from optpart.reductions.clique import Network
-from optpart.reductions.communication import UNIT_DELAYS, Tasks
-from optpart.reductions.job_shop import JOB_SHOP, Shop, random_shop
-from optpart.reductions.partition import Numbers, random_numbers
-from optpart.reductions.single_execution_time import Jobs
-from optpart.reductions.three_partition import Threes, critical_bound, random_threes
 
 
 @dataclass(frozen=True)

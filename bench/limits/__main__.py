@@ -32,9 +32,9 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from optpart import Instance
-from optpart.formats import native
-from optpart.generate.cluster import drawn_cluster
-from optpart.generate.layered import layered
+from optpart.interop.formats import native
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.layered import layered
 from optpart.kernels import store
 from optpart.methods import registry
 

@@ -22,8 +22,8 @@ from bench.ordering import tables
 from bench.ordering.findings import findings
 from bench.ordering.measure import ERROR, NOISE, RUNS, SECONDS, SEEDS, STEPS, WORKERS, measure
 from bench.store import RESULTS
-from optpart.files import ANY, write_text
-from optpart.ordering.replica import BANDWIDTH, SPEED
+from optpart.applications.ordering.replica import BANDWIDTH, SPEED
+from optpart.base.files import ANY, write_text
 
 
 def main() -> None:

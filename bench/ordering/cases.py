@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from optpart.applications.ordering.efficiency import MakespanBounds, assigned, makespan_bounds
+from optpart.applications.ordering.models import base_model
+from optpart.applications.ordering.replica import (
+    BANDWIDTH,
+    ELEMENT,
+    SPEED,
+    platform,
+    worker_partition,
+)
 from optpart.kernels.tasks import Tasks, tasks
-from optpart.ordering.efficiency import MakespanBounds, assigned, makespan_bounds
-from optpart.ordering.models import base_model
-from optpart.ordering.replica import BANDWIDTH, ELEMENT, SPEED, platform, worker_partition
 from optpart.problem.instance import Instance
 
 #: In the order of [H] figure 9, then those that [H] does not have.

@@ -12,7 +12,7 @@ import numpy as np
 
 from bench.ordering.cases import MODELS, PUBLISHED, REAL, Case, work
 from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORST, Measured, gap
-from optpart.ordering.models.toy import LAYERS
+from optpart.applications.ordering.models.toy import LAYERS
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.simulator import execute

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.ordering.cases import Case, bounds, cases, instance, work
-from optpart.ordering.compare import best_order, order
-from optpart.ordering.efficiency import Attainable, attainable
-from optpart.ordering.stragglers import Steps, offline, simulate_steps
+from optpart.applications.ordering.compare import best_order, order
+from optpart.applications.ordering.efficiency import Attainable, attainable
+from optpart.applications.ordering.stragglers import Steps, offline, simulate_steps
 from optpart.solution.result import Budget, Result
 from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao

@@ -24,11 +24,11 @@ from bench.pipeline.published import (
     one_accelerator,
     prefixes,
 )
-from optpart.files import ANY, write_text
-from optpart.pipeline.downsets import downsets_of, items_of
-from optpart.pipeline.plan import PipelinePlan, plan_pipeline
-from optpart.pipeline.problem import Pipeline
-from optpart.pipeline.throughput import read_throughput
+from optpart.base.files import ANY, write_text
+from optpart.exact.pipeline.downsets import downsets_of, items_of
+from optpart.exact.pipeline.plan import PipelinePlan, plan_pipeline
+from optpart.exact.pipeline.problem import Pipeline
+from optpart.exact.pipeline.throughput import read_throughput
 
 FOLDER = Path(__file__).resolve().parents[2] / "../shared/data/dnn-partitioning/throughput"
 TABLE = Path(__file__).parents[1] / "results" / "pipeline" / "table.txt"

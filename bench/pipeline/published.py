@@ -1,7 +1,7 @@
 """The algorithms that Tarnawski et al. (2020) compare, after their description, in doubles.
 
-They share nothing with ``optpart.pipeline``: a file is read here as plain JSON, and devices are
-numbers, accelerators first.
+They share nothing with ``optpart.exact.pipeline``: a file is read here as plain JSON, and devices
+are numbers, accelerators first.
 """
 
 from __future__ import annotations

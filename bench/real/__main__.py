@@ -24,9 +24,9 @@ from bench.real.instances import Case, cases
 from bench.real.runs import GOALS, METHODS, Run, outcome, parameters, unsupported
 from bench.real.tables import contradictions, index, report
 from bench.store import RESULTS, Store, Values
-from optpart.errors import InputError, UnsupportedError
-from optpart.files import ANY, write_text
-from optpart.formats import native
+from optpart.base.errors import InputError, UnsupportedError
+from optpart.base.files import ANY, write_text
+from optpart.interop.formats import native
 from optpart.kernels import all as kernels
 from optpart.methods import registry
 from optpart.solution.goal import Goal

@@ -17,10 +17,10 @@ import networkx as nx
 
 from bench.library import CLUSTERS, ONNX
 from bench.real.memory import MEMORY, limited
-from optpart.costs.roofline import roofline
-from optpart.devices.named import NamedCluster
-from optpart.formats import cluster_toml, llm_names
-from optpart.formats.llm import Step, Transformer, chain
+from optpart.interop.costs.roofline import roofline
+from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats import cluster_toml, llm_names
+from optpart.interop.formats.llm import Step, Transformer, chain
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication
 from optpart.problem.workload import Workload

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from bench.real.instances import Case, articulations
 from bench.store import Values
-from optpart.errors import ContradictionError, OptpartError, UnsupportedError
-from optpart.formats.result import to_dict
+from optpart.base.errors import ContradictionError, OptpartError, UnsupportedError
+from optpart.interop.formats.result import to_dict
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal

@@ -39,13 +39,13 @@ from bench.reality.runtime import Parts, options, profile, session, whole
 from bench.reality.summary import Compared, correlation, groups, in_order, shared, signed, tau
 from bench.store import RESULTS, Row, Store, Values
 from optpart.api import solve
-from optpart.costs.from_file import from_file
-from optpart.costs.offload import in_a_row
-from optpart.devices.named import NamedCluster
+from optpart.base.files import ANY, write_text
 from optpart.exporters.onnx_parts import write as write_parts
 from optpart.exporters.plan import plan_of
-from optpart.files import ANY, write_text
-from optpart.formats.onnx import read
+from optpart.interop.costs.from_file import from_file
+from optpart.interop.costs.offload import in_a_row
+from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats.onnx import read
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.workload import Workload
 

@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 
 Times: TypeAlias = NDArray[np.int64]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from optpart.costs.calibration import Measurement, calibrate
-from optpart.costs.efficiency import defaults
-from optpart.costs.roofline import roofline
-from optpart.devices.named import NamedCluster
-from optpart.devices.spec import FittedSpec
+from optpart.interop.costs.calibration import Measurement, calibrate
+from optpart.interop.costs.efficiency import defaults
+from optpart.interop.costs.roofline import roofline
+from optpart.interop.devices.named import NamedCluster
+from optpart.interop.devices.spec import FittedSpec
 from optpart.problem.cluster import Cluster
 from optpart.problem.workload import Workload
 

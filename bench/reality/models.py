@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from bench.reality.runtime import options
-from optpart.formats.onnx import read_nodes
+from optpart.interop.formats.onnx import read_nodes
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(path.stem.removeprefix("light_") for path in sorted(FOLDER.glob("*.onnx")))

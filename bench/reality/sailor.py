@@ -27,7 +27,7 @@ from bench.reality.layouts import (
     of_seconds,
     ring_allreduce,
 )  # fmt: skip
-from optpart.formats.sailor import bandwidths, layers, read
+from optpart.interop.formats.sailor import bandwidths, layers, read
 
 _MODEL = "OPT-350"
 _LAYERS = 26

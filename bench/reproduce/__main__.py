@@ -30,7 +30,7 @@ from bench.reproduce import bahnmueller, findings, laich, mayer, measure, tables
 from bench.reproduce.cases import CASES, chosen
 from bench.reproduce.data import Data
 from bench.store import RESULTS, Store
-from optpart.files import ANY, write_text
+from optpart.base.files import ANY, write_text
 from optpart.methods import registry
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, cast
 
-from optpart.costs.drawn import drawn
-from optpart.generate import lstm, thesis
-from optpart.generate.cluster import drawn_cluster
+from optpart.interop.costs.drawn import drawn
+from optpart.interop.generate import lstm, thesis
+from optpart.interop.generate.cluster import drawn_cluster
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import Graph
@@ -125,7 +125,7 @@ class Case:
 
 
 def _with_capacities(graph: Graph, cluster: Cluster, seed: int) -> Cluster:
-    """Draw capacities from 2 to 4 even shares, as :func:`optpart.generate.thesis.instance` does."""
+    """Draw capacities from 2 to 4 even shares, as the thesis generator does."""
     need = Instance(graph, cluster, Model(memory="estimate")).static_memory
     share = math.ceil(need.sum() / len(cluster))
     low = 2 * max(share, math.ceil(max(need.fractions())))

@@ -27,10 +27,10 @@ from typing import Any
 import optpart as op
 from bench.output import columns, machine
 from bench.store import RESULTS, Row, Store, Values
-from optpart.costs.costed import Costed
-from optpart.files import ANY, write_text
-from optpart.formats import hugging_face
-from optpart.formats.cluster_toml import loads_named
+from optpart.base.files import ANY, write_text
+from optpart.interop.costs.costed import Costed
+from optpart.interop.formats import hugging_face
+from optpart.interop.formats.cluster_toml import loads_named
 from optpart.problem.workload import Workload
 
 #: Types of models, and the class that makes each.

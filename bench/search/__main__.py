@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.search import budgets, certified, held_out, large, networks
 from bench.store import RESULTS, Store
-from optpart.files import ANY, write_text
+from optpart.base.files import ANY, write_text
 
 #: Each yields its runs, as parameters and what makes them, and writes their table.
 PARTS = {

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from bench.output import BLUE, GREEN, ORANGE, SKY, STYLE, markdown, over, save, up
 from bench.search.networks import NAMES
 from bench.store import MACHINE, Runs, Values
-from optpart.formats.native import read
+from optpart.interop.formats.native import read
 from optpart.methods import registry
 from optpart.solution.result import Budget, Progress
 

@@ -11,9 +11,9 @@ from statistics import median
 from bench.output import markdown, over
 from bench.search.networks import NAMES, SECONDS
 from bench.store import MACHINE, Runs, Values
-from optpart.costs.drawn import drawn
-from optpart.formats.native import read
-from optpart.generate.cluster import drawn_cluster
+from optpart.interop.costs.drawn import drawn
+from optpart.interop.formats.native import read
+from optpart.interop.generate.cluster import drawn_cluster
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget

@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.output import down, markdown, up
 from bench.search.networks import moves_per_second
 from bench.store import MACHINE, Runs, Values
-from optpart.generate.cluster import drawn_cluster
-from optpart.generate.layered import layered
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.layered import layered
 from optpart.methods.search import search
 from optpart.problem.instance import Instance
 from optpart.solution.result import Budget, Progress

@@ -14,7 +14,7 @@ from bench.output import down, markdown, up
 from bench.search.prototype import anneal
 from bench.store import MACHINE, Runs, Values
 from optpart.exact.solve import solve
-from optpart.formats.native import read
+from optpart.interop.formats.native import read
 from optpart.methods import registry
 from optpart.methods.starts import heuristic_schedules
 from optpart.problem.instance import Instance

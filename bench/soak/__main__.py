@@ -35,7 +35,7 @@ from types import FrameType
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.soak.runs import PARTS, Kept, Part, blocks_of, run
-from optpart.files import ANY, write_text
+from optpart.base.files import ANY, write_text
 
 
 def main() -> None:

@@ -23,13 +23,15 @@ import numpy as np
 
 from bench.soak.damage import other_value
 from bench.soak.runs import FailedError
+from optpart.applications.training.bounds.certificate import write_certificate
+from optpart.applications.training.bounds.program import strategy_bound
+from optpart.base.errors import InputError
 from optpart.certificates import check
 from optpart.certificates.certify import UncertifiedError, certify, certify_bound
 from optpart.certificates.check import RejectedError
 from optpart.certificates.check_strategies import check as judge
-from optpart.errors import InputError
-from optpart.formats import native
-from optpart.formats.result import schedule_to_dict
+from optpart.interop.formats import native
+from optpart.interop.formats.result import schedule_to_dict
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, retime
 from optpart.testing import brute_force
@@ -39,8 +41,6 @@ from optpart.testing.draw import draw_instance
 from optpart.testing.mutate import mutated
 from optpart.testing.pick import Draw, seeded
 from optpart.testing.solutions import random_schedule
-from optpart.training.bounds.certificate import write_certificate
-from optpart.training.bounds.program import strategy_bound
 
 #: Forgeries of one certificate.
 _EACH = 50

@@ -20,11 +20,19 @@ import numpy as np
 from bench.soak.damage import damaged
 from bench.soak.runs import FailedError
 from optpart.api import sweep
-from optpart.costs import calibration, efficiency
-from optpart.costs.from_csv import from_csv
-from optpart.errors import FaultsOf, OptpartError
+from optpart.applications.ordering import oracle
+from optpart.applications.reductions.base import read_source
+from optpart.applications.reductions.catalogue import REDUCTIONS
+from optpart.applications.training import cluster_file, graph_file, profile, strategy_file
+from optpart.applications.training.opening import open_model
+from optpart.applications.training.readers import amp
+from optpart.applications.training.strategy_file import Reading
+from optpart.base.errors import FaultsOf, OptpartError
 from optpart.exact.enumeration import enumerate_all
-from optpart.formats import (
+from optpart.exact.pipeline.throughput import read_throughput
+from optpart.interop.costs import calibration, efficiency
+from optpart.interop.costs.from_csv import from_csv
+from optpart.interop.formats import (
     calibration_toml,
     cluster_toml,
     native,
@@ -37,22 +45,14 @@ from optpart.formats import (
     torch_profile,
     wfformat,
 )
-from optpart.formats.detect import read_instance, read_workload
-from optpart.ordering import oracle
-from optpart.pipeline.throughput import read_throughput
+from optpart.interop.formats.detect import read_instance, read_workload
 from optpart.problem.graph import Graph, GraphBuilder
 from optpart.problem.instance import Instance
 from optpart.problem.workload import Workload
-from optpart.reductions.base import read_source
-from optpart.reductions.catalogue import REDUCTIONS
 from optpart.search import checkpoint
 from optpart.search.layout import layout_of
 from optpart.study.stored import read_runs
 from optpart.testing.chains import cluster as training_cluster
-from optpart.training import cluster_file, graph_file, profile, strategy_file
-from optpart.training.opening import open_model
-from optpart.training.readers import amp
-from optpart.training.strategy_file import Reading
 
 SAMPLES = Path(__file__).parent / "samples"
 

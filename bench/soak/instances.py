@@ -15,9 +15,9 @@ from typing import get_args
 from bench.agreement import SIZES, Case, Outcome
 from bench.soak.runs import FailedError
 from bench.soak.schedules import MODELS, Judged
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exact.enumeration import enumerate_all
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.lower_bounds.best import BOUNDS
 from optpart.methods import registry
 from optpart.problem.instance import Instance

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.soak.runs import FailedError
+from optpart.base.errors import OptpartError
 from optpart.certificates import check
 from optpart.certificates.check import RejectedError
-from optpart.errors import OptpartError
-from optpart.formats import native, result
+from optpart.interop.formats import native, result
 from optpart.search import checkpoint
 from optpart.study.stored import read_runs
 

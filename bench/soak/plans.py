@@ -11,11 +11,11 @@ from pathlib import Path
 
 import optpart as op
 from bench.soak.runs import FailedError
-from optpart.errors import UnsupportedError
-from optpart.pipeline.plan import PipelinePlan
-from optpart.pipeline.plan_file import check_plan, write_plan
-from optpart.pipeline.splits import Stage
-from optpart.pipeline.verifier import loads, violations
+from optpart.base.errors import UnsupportedError
+from optpart.exact.pipeline.plan import PipelinePlan
+from optpart.exact.pipeline.plan_file import check_plan, write_plan
+from optpart.exact.pipeline.splits import Stage
+from optpart.exact.pipeline.verifier import loads, violations
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory
 from optpart.solution.result import Status

@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 
 from bench.soak.runs import FailedError
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.model import Communication, Memory

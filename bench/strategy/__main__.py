@@ -23,8 +23,8 @@ from pathlib import Path
 from bench.store import RESULTS, Store, Values
 from bench.strategy import cases, runs
 from bench.strategy.tables import draw, report
-from optpart.errors import OptpartError
-from optpart.files import ANY, write_text
+from optpart.base.errors import OptpartError
+from optpart.base.files import ANY, write_text
 from optpart.kernels import all as kernels
 
 #: Seconds that a case takes besides limited makers and bounds, about.

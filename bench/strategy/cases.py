@@ -7,16 +7,21 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-import optpart.training.clusters
-from optpart.devices.named import NamedCluster
+import optpart.applications.training.clusters
+from optpart.applications.training.cluster import TrainingCluster
+from optpart.applications.training.cluster_file import (
+    figures,
+    read,
+    training_cluster,
+    with_bandwidth,
+)
+from optpart.applications.training.compiled import Options
+from optpart.applications.training.graph import TrainingGraph
+from optpart.applications.training.groups import contiguous_groups
+from optpart.applications.training.models import network
+from optpart.applications.training.problem import StrategyProblem
+from optpart.interop.devices.named import NamedCluster
 from optpart.problem.cluster import Cluster, Device
-from optpart.training.cluster import TrainingCluster
-from optpart.training.cluster_file import figures, read, training_cluster, with_bandwidth
-from optpart.training.compiled import Options
-from optpart.training.graph import TrainingGraph
-from optpart.training.groups import contiguous_groups
-from optpart.training.models import network
-from optpart.training.problem import StrategyProblem
 
 #: Clusters by name, and what they are.
 CLUSTERS = {
@@ -105,5 +110,5 @@ def _named(cluster: str) -> NamedCluster:
 
 def path(cluster: str) -> Path:
     """Return the file of a cluster: one of the package's, or beside this one."""
-    shipped = Path(optpart.training.clusters.__file__).parent
+    shipped = Path(optpart.applications.training.clusters.__file__).parent
     return (shipped if cluster in CLUSTERS else Path(__file__).parent) / f"{cluster}.toml"

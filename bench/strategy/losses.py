@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from optpart.errors import InputError
-from optpart.training.actions import gradients
-from optpart.training.evaluator import Evaluator, Outcome, unsupported
-from optpart.training.makers.base import Budget, Clock, Made, better, judge
-from optpart.training.order import METHODS, Ordered, ordered
-from optpart.training.problem import StrategyProblem
-from optpart.training.strategy import Decision
+from optpart.applications.training.actions import gradients
+from optpart.applications.training.evaluator import Evaluator, Outcome, unsupported
+from optpart.applications.training.makers.base import Budget, Clock, Made, better, judge
+from optpart.applications.training.order import METHODS, Ordered, ordered
+from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.strategy import Decision
+from optpart.base.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,15 @@ from typing import Any
 from bench.store import Row, Values
 from bench.strategy.cases import GROUPS, free, problem, straggling, swept
 from bench.strategy.losses import loss
-from optpart.training.actions import actions, decision, even, proportional, speeds
-from optpart.training.bounds.choices import Choices
-from optpart.training.bounds.exact import joint_optimum
-from optpart.training.bounds.program import strategy_bound
-from optpart.training.bounds.shares import average_path, load
-from optpart.training.makers import MAKERS, Budget
-from optpart.training.makers.base import judge
-from optpart.training.problem import StrategyProblem
-from optpart.training.strategy import Decision
+from optpart.applications.training.actions import actions, decision, even, proportional, speeds
+from optpart.applications.training.bounds.choices import Choices
+from optpart.applications.training.bounds.exact import joint_optimum
+from optpart.applications.training.bounds.program import strategy_bound
+from optpart.applications.training.bounds.shares import average_path, load
+from optpart.applications.training.makers import MAKERS, Budget
+from optpart.applications.training.makers.base import judge
+from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.strategy import Decision
 
 BASELINES = ("ev-ps", "ev-ar", "cp-ps", "cp-ar")
 SIMPLE = ("single", "blocks", "round-robin", "stages")

@@ -16,11 +16,11 @@ import sys
 import time
 from collections import Counter
 
+from optpart.applications.training.bounds.exact import joint_optimum
+from optpart.applications.training.bounds.milp import integer_bound
+from optpart.applications.training.bounds.program import strategy_bound
 from optpart.solution.result import Status
 from optpart.testing.choices import best_strategy, tiny_choices
-from optpart.training.bounds.exact import joint_optimum
-from optpart.training.bounds.milp import integer_bound
-from optpart.training.bounds.program import strategy_bound
 
 
 def main() -> int:

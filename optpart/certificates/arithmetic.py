@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from optpart import clock
+from optpart.base import clock
 from optpart.certificates.check import RejectedError, Windows, refute_by_load, room
 
 Record = dict[str, Any]
@@ -66,7 +66,7 @@ def load_record(windows: Windows, deadline: float = math.inf) -> Record | None:
     Parameters
     ----------
     deadline : float
-        When :func:`optpart.clock.now` has reached it, no further set is tried.
+        When :func:`optpart.base.clock.now` has reached it, no further set is tried.
 
     Notes
     -----

@@ -15,7 +15,12 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from optpart import clock
+from optpart.base import clock
+from optpart.base.errors import InputError, OptpartError, UnsupportedError
+from optpart.base.files import ANY, write_bytes
+from optpart.base.folders import check_folder, new_folder
+from optpart.base.languages import to_json
+from optpart.base.showing import Shown
 from optpart.certificates import check
 from optpart.certificates.arithmetic import (
     Record,
@@ -29,15 +34,10 @@ from optpart.certificates.probing import LateError, NotRefutedError, probing_rec
 from optpart.certificates.sat import refute
 from optpart.certificates.series import NotInSeriesError, series_record
 from optpart.certificates.trim import trim
-from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.files import ANY, write_bytes
-from optpart.folders import check_folder, new_folder
-from optpart.formats import native
-from optpart.formats import result as result_format
+from optpart.interop.formats import native
+from optpart.interop.formats import result as result_format
 from optpart.kernels import ticks
-from optpart.languages import to_json
 from optpart.problem.instance import Instance
-from optpart.showing import Shown
 from optpart.solution.result import Result, conclude
 from optpart.solution.schedule import Schedule
 

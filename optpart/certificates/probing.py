@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.certificates.arithmetic import Record
 from optpart.certificates.check import (
     MAX_CERTIFICATE,

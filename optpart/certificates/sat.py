@@ -17,10 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from optpart.children.losses import lose
-from optpart.children.scratch import Scratch
-from optpart.children.spawn import python
-from optpart.errors import InputError
+from optpart.base.children.losses import lose
+from optpart.base.children.scratch import Scratch
+from optpart.base.children.spawn import python
+from optpart.base.errors import InputError
 
 Status = Literal["unsat", "sat", "unknown"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import islice
 
-from optpart import clock
+from optpart.base import clock
 from optpart.certificates.arithmetic import Record
 from optpart.certificates.check import (
     MAX_TICKS,
@@ -22,9 +22,9 @@ from optpart.certificates.check import (
     Windows,
     refute_in_series,
 )
+from optpart.exact.series.dual import Dual, Pricing
+from optpart.exact.series.problem import Series as Decomposition
 from optpart.problem.instance import Instance
-from optpart.series.dual import Dual, Pricing
-from optpart.series.problem import Series as Decomposition
 
 #: Sets of prices in a record: more of them leave fewer labels, which then take longer.
 _SETS = 3

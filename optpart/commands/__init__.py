@@ -1,0 +1,1 @@
+"""The command line, one command per module; rules of the problem belong to the rooms below."""

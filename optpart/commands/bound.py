@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
+from optpart.base.errors import InputError
+from optpart.base.terminal import complain, note, put, say
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json, MemoryLimit, file_to_write, time_limit
-from optpart.errors import InputError
-from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
     from optpart.lower_bounds.best import LowerBound
-    from optpart.report.console import PlainConsole
+    from optpart.study.report.console import PlainConsole
 
 
 def bound(
@@ -45,18 +45,18 @@ def bound(
     """Prove lower bounds of the makespan."""
     from functools import partial
 
-    from optpart.formats.json import pretty
+    from optpart.exact.series.bound import SERIES
+    from optpart.interop.formats.json import pretty
     from optpart.kernels.all import expect
     from optpart.lower_bounds.best import each_bound, largest
     from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
     from optpart.methods.fitting import unfit_bounds
     from optpart.methods.solver_bound import solver_rows
     from optpart.problem.feasibility import contradiction, excluded
-    from optpart.report.console import plain_console
-    from optpart.report.progress import ProgressLine
-    from optpart.report.text import claimed, infeasible, seconds
-    from optpart.series.bound import SERIES
     from optpart.solution.result import Budget, Progress
+    from optpart.study.report.console import plain_console
+    from optpart.study.report.progress import ProgressLine
+    from optpart.study.report.text import claimed, infeasible, seconds
 
     instance = open_instance(file)
     note_limits([instance])
@@ -151,9 +151,9 @@ def bound(
 
 def print_bounds(console: PlainConsole, found: list[LowerBound], best: LowerBound) -> None:
     """Print a row per bound, and which is the largest."""
-    from optpart.report.console import plain_table
-    from optpart.report.text import seconds
-    from optpart.rounding import number
+    from optpart.base.rounding import number
+    from optpart.study.report.console import plain_table
+    from optpart.study.report.text import seconds
 
     table = plain_table("bound", "value", "time")
     for each in found:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
 from optpart.commands.options import File, Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
@@ -51,19 +51,19 @@ def certify(
     import time
 
     from optpart.api import load_with_source
+    from optpart.base.errors import InputError
+    from optpart.base.folders import check_folder
+    from optpart.base.terminal import note, put, say
     from optpart.certificates.certify import HOLDS, UncertifiedError, problem_of
     from optpart.certificates.certify import certify as write
-    from optpart.errors import InputError
-    from optpart.folders import check_folder
-    from optpart.formats.json import pretty
-    from optpart.formats.result import read_found
+    from optpart.interop.formats.json import pretty
+    from optpart.interop.formats.result import read_found
     from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
-    from optpart.report.text import infeasible
     from optpart.solution.goal import Goal
     from optpart.solution.result import Budget, Status
-    from optpart.terminal import note, put, say
+    from optpart.study.report.text import infeasible
 
     check_folder(output, HOLDS)
     instance, source = load_with_source(file)
@@ -141,15 +141,15 @@ def _certify_bound(
 ) -> None:
     """Certify the greatest lower bound for which a proof is found."""
     from optpart.api import bounds
+    from optpart.base.rounding import number, percent
+    from optpart.base.terminal import note, put, say
     from optpart.certificates.certify import UncertifiedError, certify_bound
-    from optpart.formats.json import pretty
-    from optpart.formats.result import read_found
+    from optpart.interop.formats.json import pretty
+    from optpart.interop.formats.result import read_found
     from optpart.lower_bounds.best import largest
     from optpart.problem.feasibility import contradiction, excluded
-    from optpart.report.text import infeasible
-    from optpart.rounding import number, percent
     from optpart.solution.gap import gap
-    from optpart.terminal import note, put, say
+    from optpart.study.report.text import infeasible
 
     schedule, method = None, "given"
     if result is not None:

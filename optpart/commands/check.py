@@ -27,9 +27,9 @@ def check(
     the rest of optpart: python -m optpart.certificates.check DIRECTORY.
     """
     from optpart.api import check as verified
-    from optpart.errors import CertificateError, InputError
-    from optpart.formats.json import pretty
-    from optpart.terminal import put, say
+    from optpart.base.errors import CertificateError, InputError
+    from optpart.base.terminal import put, say
+    from optpart.interop.formats.json import pretty
 
     for directory in directories:
         if not os.path.exists(directory):

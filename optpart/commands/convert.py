@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+from optpart.base.errors import InputError
+from optpart.base.files import Kind
 from optpart.commands.instances import open_instance
 from optpart.commands.options import File, file_to_write
 from optpart.commands.options import output as written
-from optpart.errors import InputError
-from optpart.files import Kind
 
 
 def kind_of(path: Path) -> Kind:
     """Return the kind of the file to write, by its suffix."""
-    from optpart.formats import native, thesis_csv
+    from optpart.interop.formats import native, thesis_csv
 
     suffix = path.suffix.lower()
     if suffix not in (".json", ".csv"):
@@ -34,7 +34,7 @@ def convert(
     ] = None,
 ) -> None:
     """Write an instance in another format: .json, or thesis .csv with --devices."""
-    from optpart.formats import native, thesis_csv
+    from optpart.interop.formats import native, thesis_csv
 
     instance = open_instance(file)
     if output.suffix.lower() == ".json":

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.base.errors import InputError
+from optpart.base.languages import to_json
+from optpart.base.terminal import note, put, say
 from optpart.commands.options import Json, file_to_write, time_limit
-from optpart.errors import InputError
-from optpart.languages import to_json
-from optpart.terminal import note, put, say
 
 if TYPE_CHECKING:
-    from optpart.devices.spec import DeviceSpec, LinkSpec
-    from optpart.report.console import PlainConsole
+    from optpart.interop.devices.spec import DeviceSpec, LinkSpec
+    from optpart.study.report.console import PlainConsole
 
 _GIB = 2**30
 
@@ -45,7 +45,7 @@ def devices(
     for option, given in (("--output", output), ("--seconds", seconds)):
         if given is not None:
             raise InputError(option, "means nothing without --detect", "add --detect")
-    from optpart.devices import library
+    from optpart.interop.devices import library
 
     known, links = library.devices(), library.links()
     if name is not None and name not in {*known, *links}:
@@ -68,9 +68,9 @@ def devices(
 
 
 def _detect(name: str | None, as_json: bool, output: Path | None, seconds: float) -> None:
-    from optpart.costs.detection import detect
-    from optpart.files import check_target, write_text
-    from optpart.formats.cluster_toml import KIND
+    from optpart.base.files import check_target, write_text
+    from optpart.interop.costs.detection import detect
+    from optpart.interop.formats.cluster_toml import KIND
 
     for option, given in (("NAME", name), ("--json", as_json)):
         if given:
@@ -88,14 +88,14 @@ def _detect(name: str | None, as_json: bool, output: Path | None, seconds: float
 
 
 def _list(devices: list[DeviceSpec], links: list[LinkSpec]) -> None:
-    from optpart.report.console import plain_console
+    from optpart.study.report.console import plain_console
 
     print_library(plain_console(), devices, links)
 
 
 def print_library(console: PlainConsole, devices: list[DeviceSpec], links: list[LinkSpec]) -> None:
     """Print the figures of devices and links in two tables."""
-    from optpart.report.console import plain_table
+    from optpart.study.report.console import plain_table
 
     precisions = ("float32", "bfloat16", "float16", "int8")
     console.tell("Peak rates in TFLOP/s (int8: TOP/s), dense; bandwidth of memory in GB/s")
@@ -122,9 +122,9 @@ def print_library(console: PlainConsole, devices: list[DeviceSpec], links: list[
 
 
 def _show(spec: DeviceSpec | LinkSpec) -> None:
-    from optpart.devices.spec import DeviceSpec
+    from optpart.interop.devices.spec import DeviceSpec
     from optpart.problem.units import written
-    from optpart.report.console import plain_console
+    from optpart.study.report.console import plain_console
 
     rows: list[tuple[str, ...]] = []
     if isinstance(spec, DeviceSpec):
@@ -147,7 +147,7 @@ def _show(spec: DeviceSpec | LinkSpec) -> None:
 
 def _document(spec: DeviceSpec | LinkSpec) -> dict[str, Any]:
     """Return a spec as JSON, in nanoseconds and bytes as everywhere."""
-    from optpart.devices.spec import DeviceSpec
+    from optpart.interop.devices.spec import DeviceSpec
     from optpart.problem.document import number
 
     if isinstance(spec, DeviceSpec):

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.terminal import note, put, say
 from optpart.commands.options import file_to_write, pairs, sizes
-from optpart.terminal import note, put, say
 
 
 def export(

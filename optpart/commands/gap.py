@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.base.errors import InputError, OptpartError
+from optpart.base.limits import MOST_RUNS, check_seed
+from optpart.base.terminal import ReaderGoneError, complain, note, put
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
     EngineName,
@@ -19,9 +22,6 @@ from optpart.commands.options import (
     time_limit,
 )
 from optpart.commands.results import INCOMPLETE, INTERRUPTED, is_incomplete
-from optpart.errors import InputError, OptpartError
-from optpart.limits import MOST_RUNS, check_seed
-from optpart.terminal import ReaderGoneError, complain, note, put
 
 if TYPE_CHECKING:
     from optpart.solution.audit import Finding
@@ -103,16 +103,16 @@ def gap(
 
     from contextlib import nullcontext
 
-    from optpart.files import check_target, write_text, written_first
-    from optpart.formats.json import pretty
+    from optpart.base.files import check_target, write_text, written_first
+    from optpart.interop.formats.json import pretty
     from optpart.kernels.all import expect
-    from optpart.report import gap_table
-    from optpart.report.console import plain_console
-    from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Budget, Progress
     from optpart.study import library
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods, sweep
+    from optpart.study.report import gap_table
+    from optpart.study.report.console import plain_console
+    from optpart.study.report.progress import ProgressLine, position
     from optpart.study.run import Run
     from optpart.study.store import Store
 
@@ -257,15 +257,15 @@ def _gap_by_axis(
     json: bool,
 ) -> None:
     """Print how much of each pair's loss is due to its placement, and how much to its order."""
-    from optpart.files import check_target, write_text, written_first
-    from optpart.formats.json import pretty
+    from optpart.base.files import check_target, write_text, written_first
+    from optpart.interop.formats.json import pretty
     from optpart.kernels.all import expect
     from optpart.methods import registry
-    from optpart.report import axis_table
-    from optpart.report.progress import ProgressLine, position
     from optpart.solution.result import Status
     from optpart.study import library
     from optpart.study.attribution import Division, divide
+    from optpart.study.report import axis_table
+    from optpart.study.report.progress import ProgressLine, position
 
     if output is not None:
         if output.suffix != ".json":
@@ -312,13 +312,13 @@ def _gap_by_axis(
 
 
 def _list_library(json: bool) -> None:
-    from optpart.report.console import plain_console
-    from optpart.rounding import number, percent
+    from optpart.base.rounding import number, percent
     from optpart.solution.gap import gap
     from optpart.study import library
+    from optpart.study.report.console import plain_console
 
     if json:
-        from optpart.formats.json import pretty
+        from optpart.interop.formats.json import pretty
 
         put(pretty({"instances": [_listed(row) for row in library.index().values()]}))
         _say_findings([], whole_library=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 from typer.core import TyperGroup
 
+from optpart.base.terminal import say
 from optpart.commands.options import Seed, forcible
 from optpart.commands.options import output as written
-from optpart.terminal import say
 
 if TYPE_CHECKING:
-    from optpart.generate.registry import Generator
+    from optpart.interop.generate.registry import Generator
     from optpart.problem.instance import Instance
 
 
@@ -26,13 +26,13 @@ class Generate(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the generators, then of the group's other commands."""
-        from optpart.generate.registry import GENERATORS
+        from optpart.interop.generate.registry import GENERATORS
 
         return [*GENERATORS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by name."""
-        from optpart.generate.registry import GENERATORS
+        from optpart.interop.generate.registry import GENERATORS
 
         if cmd_name not in GENERATORS:
             return super().get_command(ctx, cmd_name)
@@ -53,7 +53,7 @@ def command_of(generator: Generator) -> Callable[..., None]:
     named = "name" in inspect.signature(make).parameters
 
     def generate(output: Path, **given: Any) -> None:
-        from optpart.formats import cluster_toml
+        from optpart.interop.formats import cluster_toml
         from optpart.problem.cluster import Cluster
 
         made = make(**given, **({"name": output.stem} if named else {}))
@@ -103,7 +103,7 @@ def _annotation(hint: Any, required: bool) -> Any:
 
 def write_generated(instance: Instance, output: Path) -> None:
     """Write an instance and print its size."""
-    from optpart.formats import native
+    from optpart.interop.formats import native
 
     native.write(instance, output)
     say(

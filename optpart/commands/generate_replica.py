@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.limits import MOST_DEVICES
 from optpart.commands.options import NewInstance
-from optpart.limits import MOST_DEVICES
 
 
 def generate_replica(
@@ -42,11 +42,11 @@ def generate_replica(
     bandwidth: Annotated[str, typer.Option(help="Bytes per microsecond of a channel.")] = "125",
 ) -> None:
     """Build a model replica with parameter servers; channels are devices ([H] §2.3)."""
+    from optpart.applications.ordering.models import base_model
+    from optpart.applications.ordering.replica import platform, replica, worker_partition
+    from optpart.base.errors import InputError
+    from optpart.base.terminal import say
     from optpart.commands.generate import write_generated
-    from optpart.errors import InputError
-    from optpart.ordering.models import base_model
-    from optpart.ordering.replica import platform, replica, worker_partition
-    from optpart.terminal import say
 
     base, on = base_model(model), platform(batch, speed, bandwidth)
     if only_worker:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
+from optpart.base.terminal import say
 from optpart.commands.options import NewInstance, option_of
-from optpart.errors import FaultsOf, InputError
-from optpart.formats.detect import FORMATS, Format
-from optpart.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
-from optpart.terminal import say
+from optpart.interop.formats.detect import FORMATS, Format
 
 if TYPE_CHECKING:
-    from optpart.costs.costed import Costed
-    from optpart.devices.named import NamedCluster
+    from optpart.interop.costs.costed import Costed
+    from optpart.interop.devices.named import NamedCluster
     from optpart.problem.instance import Instance
     from optpart.problem.model import Communication, Memory
 
@@ -236,8 +236,8 @@ def import_(
     """
     from dataclasses import replace
 
-    from optpart.formats import native
-    from optpart.formats.detect import format_of
+    from optpart.interop.formats import native
+    from optpart.interop.formats.detect import format_of
 
     reading = {
         "shapes": _pairs("--shape", shape, int),
@@ -352,7 +352,7 @@ class _Asked:
 
     def _instance(self) -> Costed:
         """Take an instance as it is, but for the models that were asked for."""
-        from optpart.formats.detect import read_instance
+        from optpart.interop.formats.detect import read_instance
 
         row = self.row
         self._refuse_reading(())
@@ -387,8 +387,8 @@ class _Asked:
         """Let memory and transfers count as asked for, else as in the file, or by the limits."""
         from dataclasses import replace
 
-        from optpart.costs.costed import Costed, memory_model
-        from optpart.costs.registry import told, with_communication
+        from optpart.interop.costs.costed import Costed, memory_model
+        from optpart.interop.costs.registry import told, with_communication
 
         asked = self.memory or (None if by_limits else instance.model.memory)
         memory, remarks = memory_model(instance, asked)
@@ -401,9 +401,9 @@ class _Asked:
         """Make an instance of a workload, a cluster and costs."""
         from dataclasses import replace
 
-        from optpart.costs.registry import Options, apply, check_options
-        from optpart.formats.detect import read_workload
-        from optpart.formats.graph_edits import colocate_cells
+        from optpart.interop.costs.registry import Options, apply, check_options
+        from optpart.interop.formats.detect import read_workload
+        from optpart.interop.formats.graph_edits import colocate_cells
 
         self._refuse_reading(self.row.options)
         costs, table = self._source()
@@ -430,7 +430,7 @@ class _Asked:
 
     def _source(self) -> tuple[str, Path | None]:
         """Return the source of costs and, of a table, its file."""
-        from optpart.costs.registry import SOURCES
+        from optpart.interop.costs.registry import SOURCES
 
         named = [name for name in SOURCES if name != "table"]
         choices = f"{', '.join(named)}, or a CSV"
@@ -447,9 +447,9 @@ class _Asked:
 
     def _cluster(self) -> tuple[NamedCluster, tuple[str, ...]]:
         """Return the devices, and a remark if they are drawn."""
-        from optpart.devices.named import NamedCluster
-        from optpart.formats import cluster_toml
-        from optpart.generate.cluster import drawn_cluster
+        from optpart.interop.devices.named import NamedCluster
+        from optpart.interop.formats import cluster_toml
+        from optpart.interop.generate.cluster import drawn_cluster
 
         if (self.cluster is None) == (self.devices is None):
             remedy = "give either --cluster FILE or --devices N"

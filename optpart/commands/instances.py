@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from optpart.terminal import note
+from optpart.base.terminal import note
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance

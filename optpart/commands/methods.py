@@ -8,11 +8,11 @@ from optpart.commands.options import Json
 def methods(json: Json = False) -> None:
     """List the methods for --method."""
     from optpart.methods import registry
-    from optpart.report.console import plain_console
+    from optpart.study.report.console import plain_console
 
     if json:
-        from optpart.formats.json import pretty  # loads numpy
-        from optpart.terminal import put
+        from optpart.base.terminal import put
+        from optpart.interop.formats.json import pretty  # loads numpy
 
         rows = [
             {"name": entry.name, "kind": entry.kind, "summary": entry.summary}

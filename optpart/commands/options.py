@@ -14,9 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from optpart.errors import InputError
-from optpart.files import Kind, check_target, force
-from optpart.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
+from optpart.base.errors import InputError
+from optpart.base.files import Kind, check_target, force
+from optpart.base.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
 
 
 def _seconds(text: str, option: str = "--time-limit") -> float:
@@ -106,8 +106,9 @@ def file_to_write(
     Parameters
     ----------
     kind : str, optional
-        Where to find the :class:`~optpart.files.Kind` of the file, or a function that returns it
-        for a path: ``module:name`` in the package. Without it, the command has to check the path.
+        Where to find the :class:`~optpart.base.files.Kind` of the file, or a function that returns
+        it for a path: ``module:name`` in the package. Without it, the command has to check the
+        path.
     updated : bool
         Whether an existing file is updated rather than replaced, so that it cannot be forced.
     """

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
 from optpart.commands.instances import open_instance
 from optpart.commands.options import Json, MemoryLimit, Seed, Workers, time_limit
 
 if TYPE_CHECKING:
-    from optpart.ordering.compare import Orders
-    from optpart.report.console import PlainConsole
+    from optpart.applications.ordering.compare import Orders
+    from optpart.study.report.console import PlainConsole
 
 
 def ordering(
@@ -35,14 +35,14 @@ def ordering(
     json: Json = False,
 ) -> None:
     """Measure orders of an assigned graph by ordering efficiency and against the optimal order."""
-    from optpart.formats.json import pretty
-    from optpart.ordering.compare import compare_orders
-    from optpart.ordering.oracle import read_times, with_times
-    from optpart.report.console import plain_console
-    from optpart.report.progress import ProgressLine
-    from optpart.rounding import double
+    from optpart.applications.ordering.compare import compare_orders
+    from optpart.applications.ordering.oracle import read_times, with_times
+    from optpart.base.rounding import double
+    from optpart.base.terminal import put
+    from optpart.interop.formats.json import pretty
     from optpart.solution.result import Budget
-    from optpart.terminal import put
+    from optpart.study.report.console import plain_console
+    from optpart.study.report.progress import ProgressLine
 
     instance = open_instance(file)
     if times is not None:
@@ -77,7 +77,7 @@ def ordering(
 
 def _range(low: Fraction, high: Fraction) -> str:
     """Return a range of efficiencies rounded outwards; an exact one, like an efficiency, down."""
-    from optpart.rounding import fixed
+    from optpart.base.rounding import fixed
 
     least = fixed(low, 4, up=False)
     return least if low == high else f"{least} to {fixed(high, 4, up=True)}"
@@ -85,9 +85,9 @@ def _range(low: Fraction, high: Fraction) -> str:
 
 def print_orders(console: PlainConsole, name: str, found: Orders) -> None:
     """Print what is proven of the optimal order, and a row per order."""
-    from optpart.report.console import plain_table
-    from optpart.report.text import remark
-    from optpart.rounding import fixed, number, percent
+    from optpart.base.rounding import fixed, number, percent
+    from optpart.study.report.console import plain_table
+    from optpart.study.report.text import remark
 
     best, bounds = found.best, found.best.bounds
     low, high = best.efficiency

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from optpart.base.limits import MOST_DEVICES
+from optpart.base.terminal import put, say
 from optpart.commands.options import Json, listed_devices
 from optpart.commands.options import output as written
-from optpart.limits import MOST_DEVICES
-from optpart.terminal import put, say
 
 if TYPE_CHECKING:
-    from optpart.pipeline.plan import PipelinePlan
-    from optpart.report.console import PlainConsole
+    from optpart.exact.pipeline.plan import PipelinePlan
+    from optpart.study.report.console import PlainConsole
 
 
 def pipeline(
@@ -60,10 +60,10 @@ def pipeline(
 
     from optpart.api import pipeline_problem
     from optpart.api import plan as make_plan
-    from optpart.files import written_first
-    from optpart.pipeline.plan_file import check_plan, dumps_plan, write_plan
-    from optpart.report.console import plain_console
+    from optpart.base.files import written_first
+    from optpart.exact.pipeline.plan_file import check_plan, dumps_plan, write_plan
     from optpart.solution.result import Status
+    from optpart.study.report.console import plain_console
 
     if check is not None:
         faults = check_plan(pipeline_problem(file, sync_rate=sync_rate), check)
@@ -103,10 +103,10 @@ def _listed(names: list[str]) -> str:
 
 def print_plan(console: PlainConsole, plan: PipelinePlan) -> None:
     """Print what is proven of a plan, and a row per stage."""
-    from optpart.report.console import plain_table
-    from optpart.report.text import infeasible, remark, seconds
-    from optpart.rounding import between, number
+    from optpart.base.rounding import between, number
     from optpart.solution.result import Status
+    from optpart.study.report.console import plain_table
+    from optpart.study.report.text import infeasible, remark, seconds
 
     name = plan.pipeline.name
     if plan.status is Status.INFEASIBLE:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from optpart.base.limits import MOST_TOKENS
+from optpart.base.terminal import note, put
 from optpart.commands.options import ResultFile, pairs, sizes
 from optpart.commands.options import time_limit as seconds
 from optpart.commands.results import leave, say_result
-from optpart.limits import MOST_TOKENS
-from optpart.terminal import note, put
 
 
 def place(
@@ -73,11 +73,11 @@ def place(
     """
     from contextlib import nullcontext
 
-    from optpart.files import written_first
-    from optpart.formats import result as result_format
-    from optpart.report.console import plain_console
-    from optpart.report.simulation import print_devices
-    from optpart.runtimes import place_model
+    from optpart.base.files import written_first
+    from optpart.interop.formats import result as result_format
+    from optpart.placing.runtimes import place_model
+    from optpart.study.report.console import plain_console
+    from optpart.study.report.simulation import print_devices
 
     reading: dict[str, Any] = {
         "weights": weights,

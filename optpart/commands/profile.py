@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.core import TyperGroup
 
+from optpart.base.errors import InputError
+from optpart.base.rounding import percent
+from optpart.base.terminal import put
 from optpart.commands.options import Json
 from optpart.commands.options import output as written
-from optpart.errors import InputError
-from optpart.rounding import percent
-from optpart.terminal import put
 
 if TYPE_CHECKING:
-    from optpart.report.console import PlainConsole
-    from optpart.training.profile import Costs, Fit
+    from optpart.applications.training.profile import Costs, Fit
+    from optpart.study.report.console import PlainConsole
 
 
 class Profile(TyperGroup):
@@ -39,8 +39,8 @@ def fit(
 
     Non-negative least squares of relative errors; α and β are nanoseconds.
     """
-    from optpart.report.console import plain_console
-    from optpart.training import profile
+    from optpart.applications.training import profile
+    from optpart.study.report.console import plain_console
 
     if len({path.resolve() for path in tables}) < len(tables):
         raise InputError("TIMES.csv", "a table given twice", "give every table once")
@@ -56,7 +56,7 @@ def fit(
 def print_costs(console: PlainConsole, costs: Costs) -> None:
     """Print a row per fitted line, and how large the errors are."""
     from optpart.problem.units import written
-    from optpart.report.console import plain_table
+    from optpart.study.report.console import plain_table
 
     for what, fits, per in (
         ("operation, kind", costs.operations, "sample"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
 from optpart.commands.options import (
     Json,
     MemoryLimit,
@@ -18,8 +18,8 @@ from optpart.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from optpart.reductions.base import Reduction
-    from optpart.reductions.decide import Answer
+    from optpart.applications.reductions.base import Reduction
+    from optpart.applications.reductions.decide import Answer
 
 _SUFFIXES = (".json", ".source.json", ".png")
 
@@ -58,14 +58,14 @@ def reduce(
     """
     import numpy as np
 
-    from optpart.errors import InputError
-    from optpart.files import written_first
-    from optpart.formats.json import pretty
-    from optpart.reductions.base import read_source
-    from optpart.reductions.catalogue import REDUCTIONS
-    from optpart.reductions.decide import SHORTEST, decide, document
+    from optpart.applications.reductions.base import read_source
+    from optpart.applications.reductions.catalogue import REDUCTIONS
+    from optpart.applications.reductions.decide import SHORTEST, decide, document
+    from optpart.base.errors import InputError
+    from optpart.base.files import written_first
+    from optpart.base.terminal import put, say
+    from optpart.interop.formats.json import pretty
     from optpart.solution.result import Budget
-    from optpart.terminal import put, say
 
     if name is None:
         if random is not None or output is not None:
@@ -108,8 +108,8 @@ def reduce(
 
 def _targets(stem: Path, chosen: Reduction[Any, Any]) -> list[Path]:
     """Return the files to write, once it is certain that they can be written."""
-    from optpart.files import PICTURES, check_target
-    from optpart.formats import native
+    from optpart.base.files import PICTURES, check_target
+    from optpart.interop.formats import native
 
     paths = [stem.parent / (stem.name + suffix) for suffix in _SUFFIXES]
     for path, kind in zip(paths, (native.KIND, chosen.kind, PICTURES[".png"]), strict=True):
@@ -118,10 +118,10 @@ def _targets(stem: Path, chosen: Reduction[Any, Any]) -> list[Path]:
 
 
 def _write(answer: Answer[Any, Any], paths: list[Path], seconds: float) -> list[str]:
-    from optpart.files import write_text
-    from optpart.formats import native
-    from optpart.formats.json import pretty
-    from optpart.reductions import picture
+    from optpart.applications.reductions import picture
+    from optpart.base.files import write_text
+    from optpart.interop.formats import native
+    from optpart.interop.formats.json import pretty
 
     native.write(answer.question.instance, paths[0])
     reduction = answer.reduction
@@ -131,7 +131,7 @@ def _write(answer: Answer[Any, Any], paths: list[Path], seconds: float) -> list[
 
 
 def _lines(answer: Answer[Any, Any]) -> list[tuple[str, str]]:
-    from optpart.reductions.decide import WORDS
+    from optpart.applications.reductions.decide import WORDS
 
     reduction, question, result = answer.reduction, answer.question, answer.result
     instance = question.instance

@@ -1,7 +1,7 @@
 """The table of commands, in the order of ``optpart --help``.
 
 A new command is a file in this folder and a row here; its docstring is its help. The commands below
-``generate`` come from the table of generators (:mod:`optpart.generate.registry`), except
+``generate`` come from the table of generators (:mod:`optpart.interop.generate.registry`), except
 ``generate replica``.
 """
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.errors import InputError
+from optpart.base.files import check_target
 from optpart.commands.options import file_to_write
-from optpart.errors import InputError
-from optpart.files import check_target
 
 
 def report(
@@ -44,7 +44,7 @@ def report(
     ] = None,
 ) -> None:
     """Write one HTML page that opens without a network, or tables and figures for a paper."""
-    from optpart.report.html.page import KIND, PAGES
+    from optpart.study.report.html.page import KIND, PAGES
 
     if output.suffix.lower() in PAGES:  # everything else is a folder
         from optpart.api import write_report
@@ -55,9 +55,9 @@ def report(
         write_report(what, output, certificate=certificate)
         return
     from optpart.api import load
-    from optpart.report.html.sources import kind
-    from optpart.report.paper.folder import write_folder
-    from optpart.terminal import note, say
+    from optpart.base.terminal import note, say
+    from optpart.study.report.html.sources import kind
+    from optpart.study.report.paper.folder import write_folder
 
     kinds = {one: kind(one) for one in what}
     stores = [one for one in what if kinds[one] == "store"] or what[:1]

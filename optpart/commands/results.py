@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from optpart.terminal import say
+from optpart.base.terminal import say
 
 if TYPE_CHECKING:
     from optpart.solution.result import Result
@@ -40,10 +40,10 @@ def leave(result: Result) -> NoReturn:
 
 def say_result(result: Result) -> None:
     """Print one line: what a run found and proved."""
+    from optpart.base.rounding import between, number, percent
     from optpart.problem.units import with_unit
-    from optpart.report.text import infeasible, seconds
-    from optpart.rounding import between, number, percent
     from optpart.solution.result import Status
+    from optpart.study.report.text import infeasible, seconds
 
     if result.status is Status.INFEASIBLE:
         say(f"{result.instance.name}: {infeasible(result.reason)}")
@@ -89,7 +89,7 @@ def say_result(result: Result) -> None:
 
 def _claim(result: Result) -> str:
     """Return what a file claims and the run has not proven, if anything."""
-    from optpart.report.text import claimed
+    from optpart.study.report.text import claimed
 
     return "" if result.claim is None else f"; {claimed(result.claim)}"
 
@@ -104,7 +104,7 @@ def _members(result: Result) -> str:
 
 def say_schedule(result: Result) -> None:
     """Print the schedule of every device, if that fits on a screen."""
-    from optpart.rounding import number
+    from optpart.base.rounding import number
 
     schedule, instance = result.schedule, result.instance
     if schedule is None or instance.vertices > 40:

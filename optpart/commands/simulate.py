@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.limits import MOST_RUNS, check_seed
+from optpart.base.terminal import put
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import File, Json, ResultFile, Seed
 from optpart.commands.results import leave
-from optpart.limits import MOST_RUNS, check_seed
-from optpart.terminal import put
 
 
 def simulate(
@@ -32,10 +32,10 @@ def simulate(
     """Execute the graph under a placement and a scheduling strategy."""
     from contextlib import nullcontext
 
-    from optpart.files import written_first
-    from optpart.formats import result as result_format
-    from optpart.formats.json import pretty
-    from optpart.report import simulation
+    from optpart.base.files import written_first
+    from optpart.interop.formats import result as result_format
+    from optpart.interop.formats.json import pretty
+    from optpart.study.report import simulation
 
     check_seed(seed, runs, "--seed and --runs")
     instance = open_instance(file)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart import clock
+from optpart.base import clock
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_WORKERS
+from optpart.base.terminal import complain, note, put, say
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import (
     DeviceOrder,
@@ -25,16 +28,13 @@ from optpart.commands.options import (
     listed_devices,
 )
 from optpart.commands.results import leave, say_result, say_schedule
-from optpart.errors import InputError
-from optpart.limits import MOST_WORKERS
-from optpart.terminal import complain, note, put, say
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from optpart.report.progress import ProgressLine
     from optpart.search.checkpoint import StateFile
     from optpart.solution.result import Result
+    from optpart.study.report.progress import ProgressLine
     from optpart.study.sensitivity import Sensitivity
 
 
@@ -141,12 +141,12 @@ def solve(
     """Find a schedule, and prove as much about it as the method and the bounds can."""
     from contextlib import nullcontext
 
-    from optpart.files import written_first
-    from optpart.formats import result as result_format
-    from optpart.formats.json import pretty
+    from optpart.base.files import written_first
+    from optpart.interop.formats import result as result_format
+    from optpart.interop.formats.json import pretty
     from optpart.methods import registry
     from optpart.methods.solve import ask
-    from optpart.report.progress import ProgressLine
+    from optpart.study.report.progress import ProgressLine
     from optpart.study.sensitivity import sensitivity as study
     from optpart.study.sensitivity import share
 
@@ -228,10 +228,10 @@ def solve(
 
 def _say_front(front: list[Result], json: bool) -> None:
     """Print the Pareto front of makespan and traffic."""
-    from optpart.formats import result as result_format
-    from optpart.formats.json import pretty
+    from optpart.base.rounding import number
+    from optpart.interop.formats import result as result_format
+    from optpart.interop.formats.json import pretty
     from optpart.problem.units import with_unit
-    from optpart.rounding import number
     from optpart.solution.result import Status
 
     name = front[0].instance.name
@@ -252,8 +252,8 @@ def _say_front(front: list[Result], json: bool) -> None:
 
 def _say_audit(other: Result) -> None:
     """Report that a second solve, without pruning, does not contradict the first."""
-    from optpart.report.text import seconds
-    from optpart.rounding import between
+    from optpart.base.rounding import between
+    from optpart.study.report.text import seconds
 
     makespan, bound = between(other.makespan, other.lower_bound)
     note(
@@ -265,7 +265,7 @@ def _say_audit(other: Result) -> None:
 
 def _say_sensitivity(found: Sensitivity) -> None:
     """Print in a few lines how far from optimal the plan can be."""
-    from optpart.rounding import number, percent
+    from optpart.base.rounding import number, percent
 
     def above(value: Fraction | None) -> str:
         return "an unknown share" if value is None else percent(value)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.terminal import put, say
 from optpart.commands.instances import note_limits, open_instance
 from optpart.commands.options import DeviceOrder, File, Json, listed_devices
-from optpart.terminal import put, say
 
 
 def verify(
@@ -23,9 +23,9 @@ def verify(
     json: Json = False,
 ) -> None:
     """Check a result against its instance, in exact arithmetic."""
-    from optpart.formats.json import pretty
-    from optpart.report.verification import check_result
+    from optpart.interop.formats.json import pretty
     from optpart.solution.names import given_device_order
+    from optpart.study.report.verification import check_result
 
     instance = open_instance(file)
     note_limits([instance])

@@ -10,10 +10,10 @@ def warm_up() -> None:
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from optpart.base.limits import available_processors
+    from optpart.base.terminal import say
     from optpart.kernels import all as kernels
-    from optpart.limits import available_processors
-    from optpart.report.console import plain_console
-    from optpart.terminal import say
+    from optpart.study.report.console import plain_console
 
     if kernels.is_ready():
         say("all inner loops are compiled")

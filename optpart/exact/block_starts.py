@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exact.retiming import prompt
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal

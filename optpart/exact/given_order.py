@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 
-from optpart.errors import ContradictionError
+from optpart.base.errors import ContradictionError
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Occupied, Task, occupied
 from optpart.solution.schedule import Schedule

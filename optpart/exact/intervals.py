@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import sharpened
 from optpart.lower_bounds.windows import NEVER, Windows, windows

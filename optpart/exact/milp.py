@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.clock import limited
-from optpart.errors import UnsupportedError
+from optpart.base.clock import limited
+from optpart.base.errors import UnsupportedError
 from optpart.exact.messages import Incumbent
 from optpart.exact.milp_task import MilpTask, Solver, passed_tensors
 from optpart.exact.run import SolverRun

@@ -15,7 +15,7 @@ from typing import Any
 import highspy
 import pulp
 
-from optpart.children.scratch import Scratch
+from optpart.base.children.scratch import Scratch
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.milp_blocks import blocks, loads
 from optpart.exact.milp_model import MilpModel

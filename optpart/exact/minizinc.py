@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from optpart.children.scratch import Scratch
-from optpart.errors import InputError
+from optpart.base.children.scratch import Scratch
+from optpart.base.errors import InputError
 from optpart.exact import minizinc_data as data
 from optpart.kernels.ticks import Grid
 from optpart.problem.feasibility import contradiction, excluded

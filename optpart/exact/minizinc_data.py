@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
 from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Task

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from optpart.children.losses import lose
-from optpart.children.worker import Worker, WorkerDiedError
+from optpart.base.children.losses import lose
+from optpart.base.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.problem.footprint import resident, said
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optpart.errors import ContradictionError
+from optpart.base.errors import ContradictionError
 from optpart.exact.enumeration import enumerate_all
 from optpart.solution.goal import Goal, bound_of, exceeded
 from optpart.solution.result import Budget, Result, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from optpart.children.caller import Caller
+from optpart.base.children.caller import Caller
 
 #: Sends a message to the caller.
 Send = Callable[[object], None]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import limited
+from optpart.base.clock import limited
 from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical

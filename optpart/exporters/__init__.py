@@ -1,1 +1,1 @@
-"""Plans in the formats of runtimes, and instances in those of solvers."""
+"""Plans in the formats of runtimes, and instances in those of solvers, one per module."""

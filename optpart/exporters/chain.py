@@ -1,8 +1,9 @@
 """Plans of large language models as chains of blocks, whatever their vertices are called.
 
-The one place that knows how vertices are called: as :mod:`optpart.formats.llm` does (``embedding``,
-``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as modules are in
-transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``, ``lm_head``).
+The one place that knows how vertices are called: as :mod:`optpart.interop.formats.llm` does
+(``embedding``, ``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as
+modules are in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``,
+``lm_head``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters.plan import Plan
 
 EMBEDDING, BLOCK, NORM, HEAD = "embedding", "block", "norm", "head"

@@ -10,13 +10,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
+from optpart.base.files import Kind, of_document
+from optpart.base.languages import to_json
 from optpart.exporters.chain import EMBEDDING, HEAD, chain_of
 from optpart.exporters.llm import Text, modules_of
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, of_document
-from optpart.formats import hugging_face
-from optpart.languages import to_json
+from optpart.interop.formats import hugging_face
 
 _DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
 

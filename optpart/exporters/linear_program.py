@@ -12,16 +12,16 @@ from typing import Literal
 
 import numpy as np
 
-from optpart.children.worker import Worker, WorkerDiedError
-from optpart.errors import FailureError, InputError, UnsupportedError
+from optpart.base.children.worker import Worker, WorkerDiedError
+from optpart.base.errors import FailureError, InputError, UnsupportedError
+from optpart.base.files import Kind, begins, write_text
+from optpart.base.limits import MOST_SECONDS
 from optpart.exact.milp import HORIZON, check_scope, pairs_to_order
 from optpart.exact.milp_task import MilpTask
 from optpart.exact.symmetry import interchangeable_devices
-from optpart.files import Kind, begins, write_text
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
-from optpart.limits import MOST_SECONDS
 from optpart.lower_bounds.load import load_ticks
 from optpart.lower_bounds.windows import windows
 from optpart.problem.feasibility import contradiction

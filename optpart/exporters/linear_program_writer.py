@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from optpart.children.caller import Caller
-from optpart.children.scratch import Scratch
+from optpart.base.children.caller import Caller
+from optpart.base.children.scratch import Scratch
+from optpart.base.languages import to_comment, to_label
 from optpart.exact.milp_model import MilpModel
 from optpart.exact.milp_task import MilpTask
-from optpart.languages import to_comment, to_label
 from optpart.problem.instance import Instance
 
 #: Names of variables have at most 255 characters in the LP format, and are made of two labels.

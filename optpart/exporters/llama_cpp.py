@@ -24,14 +24,14 @@ from itertools import accumulate, groupby
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
+from optpart.base.files import Kind, begins
+from optpart.base.languages import to_shell
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, chain_of
 from optpart.exporters.llm import NO_ORDER, Text
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, begins
-from optpart.formats.gguf import TENSORS
-from optpart.formats.llm import ATTENTION, EXPERTS, MLP
-from optpart.languages import to_shell
+from optpart.interop.formats.gguf import TENSORS
+from optpart.interop.formats.llm import ATTENTION, EXPERTS, MLP
 
 KIND = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError
+from optpart.base.choices import choice
+from optpart.base.errors import ArgumentError, InputError
+from optpart.base.files import Kind, begins
+from optpart.base.languages import to_shell
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, begins
-from optpart.formats import llm_names
-from optpart.languages import to_shell
+from optpart.interop.formats import llm_names
 
 
 class Text(NamedTuple):

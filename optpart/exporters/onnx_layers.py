@@ -13,11 +13,11 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import BinaryIO
 
-from optpart.errors import FaultsOf, InputError
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import Kind, write_bytes
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, write_bytes
-from optpart.formats.onnx import read_nodes
-from optpart.formats.onnx_bodies import stored_tensors
+from optpart.interop.formats.onnx import read_nodes
+from optpart.interop.formats.onnx_bodies import stored_tensors
 
 KEY = "layer_ann"
 

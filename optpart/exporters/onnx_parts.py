@@ -20,14 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optpart.errors import FaultsOf, InputError
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import ANY, write_bytes, write_text
+from optpart.base.folders import check_folder, new_folder
+from optpart.base.languages import to_shell
 from optpart.exporters.plan import Plan, named
-from optpart.files import ANY, write_bytes, write_text
-from optpart.folders import check_folder, new_folder
-from optpart.formats.json import pretty
-from optpart.formats.onnx import Nodes, read_nodes
-from optpart.formats.onnx_bodies import reads, stored_tensors
-from optpart.languages import to_shell
+from optpart.interop.formats.json import pretty
+from optpart.interop.formats.onnx import Nodes, read_nodes
+from optpart.interop.formats.onnx_bodies import reads, stored_tensors
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from optpart.choices import choice
-from optpart.devices import library
-from optpart.errors import FaultsOf, InputError
-from optpart.formats.json import keys
-from optpart.formats.result import read_document, read_schedule
-from optpart.languages import to_shell
+from optpart.base.choices import choice
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.languages import to_shell
+from optpart.interop.devices import library
+from optpart.interop.formats.json import keys
+from optpart.interop.formats.result import read_document, read_schedule
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.report.verification import check_result
 from optpart.solution.result import Result
+from optpart.study.report.verification import check_result
 
 
 @dataclass(frozen=True)

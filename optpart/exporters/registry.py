@@ -10,7 +10,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
+from optpart.base.files import Kind, check_target, write_text
+from optpart.base.registry import Registry
 from optpart.exporters import (
     device_map,
     linear_program,
@@ -25,9 +27,7 @@ from optpart.exporters.llm import Text
 from optpart.exporters.plan import Plan, unused
 from optpart.exporters.trace import KIND as TRACE
 from optpart.exporters.trace import Scheduled, trace
-from optpart.files import Kind, check_target, write_text
 from optpart.problem.instance import Instance
-from optpart.registry import Registry
 
 
 @dataclass(frozen=True)

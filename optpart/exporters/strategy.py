@@ -11,17 +11,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError
+from optpart.applications.training.cluster import TrainingCluster
+from optpart.applications.training.compiler import Compiled
+from optpart.applications.training.graph import Role
+from optpart.applications.training.strategy import Decision
+from optpart.base.choices import choice
+from optpart.base.errors import ArgumentError, InputError
+from optpart.base.files import Kind, begins, of_document
+from optpart.base.languages import to_comment, to_json
 from optpart.exporters.llm import Text
 from optpart.exporters.torch import SPLIT, split_spec
-from optpart.files import Kind, begins, of_document
-from optpart.languages import to_comment, to_json
 from optpart.problem.document import number
-from optpart.training.cluster import TrainingCluster
-from optpart.training.compiler import Compiled
-from optpart.training.graph import Role
-from optpart.training.strategy import Decision
 
 
 def export(compiled: Compiled, to: str) -> Text:

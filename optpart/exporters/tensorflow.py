@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from optpart.errors import FaultsOf, InputError
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import Kind, write_bytes
 from optpart.exporters.plan import Plan, named
-from optpart.files import Kind, write_bytes
-from optpart.formats.tensorflow import is_placed, read_message
+from optpart.interop.formats.tensorflow import is_placed, read_message
 
 _VALID = r"(/job:\w+)?(/replica:\d+)?(/task:\d+)?(/device:\w+:\d+|/(?i:cpu|gpu|tpu):\d+)"
 

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from optpart.errors import FaultsOf, InputError
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import Kind, begins
+from optpart.base.languages import to_comment, to_python
 from optpart.exporters.chain import chain_of
 from optpart.exporters.llm import NO_ORDER, Text, modules_of
 from optpart.exporters.plan import Plan
-from optpart.files import Kind, begins
-from optpart.formats import pytorch
-from optpart.languages import to_comment, to_python
+from optpart.interop.formats import pytorch
 
 SPLIT = Kind(
     "a split_spec of PyTorch",
@@ -99,8 +99,8 @@ def stages_of(plan: Plan, beginnings: Mapping[str, Sequence[str]]) -> list[tuple
     ----------
     beginnings : mapping from str to sequence of str
         The modules that begin at each vertex, in the order of the program
-        (:func:`optpart.formats.pytorch.beginnings`). The first stage begins with the program, and
-        its module is the empty text.
+        (:func:`optpart.interop.formats.pytorch.beginnings`). The first stage begins with the
+        program, and its module is the empty text.
 
     Raises
     ------

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError
+from optpart.base.choices import choice
+from optpart.base.errors import ArgumentError, InputError
+from optpart.base.files import Kind, begins
+from optpart.base.languages import to_json
+from optpart.base.rounding import number
 from optpart.exporters.llm import Text
-from optpart.files import Kind, begins
-from optpart.languages import to_json
 from optpart.problem.instance import Instance
 from optpart.problem.units import TIME_UNITS
-from optpart.rounding import number
 from optpart.solution.memory_use import memory_use
 from optpart.solution.schedule import Schedule
 

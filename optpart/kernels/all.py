@@ -13,8 +13,8 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from optpart.children.spawn import python
-from optpart.errors import FailureError
+from optpart.base.children.spawn import python
+from optpart.base.errors import FailureError
 from optpart.kernels import store
 from optpart.kernels.compiled import Kernel
 
@@ -33,8 +33,8 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.search.repair",
     ),
     (
-        "optpart.training.evaluator_kernel",
-        "optpart.training.makers.search_kernel",
+        "optpart.applications.training.evaluator_kernel",
+        "optpart.applications.training.makers.search_kernel",
     ),
     (
         "optpart.kernels.tasks",
@@ -72,9 +72,9 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.strategies.simulator",
     ),
     (
-        "optpart.series.choices",
-        "optpart.series.join",
-        "optpart.series.kernel",
+        "optpart.exact.series.choices",
+        "optpart.exact.series.join",
+        "optpart.exact.series.kernel",
     ),
     (
         "optpart.lower_bounds.cases",
@@ -82,7 +82,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.lower_bounds.one_machine",
         "optpart.lower_bounds.windows",
     ),
-    ("optpart.pipeline.kernel",),
+    ("optpart.exact.pipeline.kernel",),
 )
 
 MODULES = tuple(module for group in GROUPS for module in group)

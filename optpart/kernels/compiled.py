@@ -18,7 +18,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import check_time
+from optpart.base.clock import check_time
 from optpart.kernels import store
 from optpart.kernels.struct import BoolMatrix, FloatCube, FloatMatrix, Struct
 from optpart.kernels.ticks import quantum

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from optpart import clock
-from optpart.children.losses import Losses
+from optpart.base import clock
+from optpart.base.children.losses import Losses
+from optpart.base.registry import Registry
 from optpart.lower_bounds.branching import branching_bound
 from optpart.lower_bounds.cases import cases_bound
 from optpart.lower_bounds.critical_path import critical_path_bound
@@ -18,7 +19,6 @@ from optpart.lower_bounds.energy import energy_bound
 from optpart.lower_bounds.load import load_bound
 from optpart.lower_bounds.one_machine import one_machine_bound
 from optpart.problem.instance import Instance
-from optpart.registry import Registry
 
 #: Cost of a bound. A ``cheap`` one is proven whatever the time limit, if need be a weaker one. A
 #: ``timed`` one ends by itself, but respects a time limit. An ``anytime`` one uses all the time it

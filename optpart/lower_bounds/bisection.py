@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import arrays, inner, short_kernel, slowdown
 from optpart.kernels.struct import BoolCube, BoolMatrix, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid

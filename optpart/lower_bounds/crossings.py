@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.horizon import horizon
 from optpart.kernels.ticks import Grid

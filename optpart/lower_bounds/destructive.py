@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.bisection import least_not_refuted
 from optpart.lower_bounds.cases import Growth, fits, raised

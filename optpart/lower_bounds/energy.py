@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.bisection import least_not_refuted

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import Arrays, arrays, inner, short_kernel, slowdown
 from optpart.kernels.struct import BoolMatrix, IntMatrix, Ints, LongCube, LongMatrix, Longs, Struct
 from optpart.kernels.ticks import Grid

@@ -12,10 +12,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from optpart import clock
-from optpart.errors import FaultsOf, InputError
-from optpart.files import Kind, of_format, read_text, write_text
-from optpart.formats.json import keys, parse_json, sequence, text, version
+from optpart.base import clock
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import Kind, of_format, read_text, write_text
+from optpart.interop.formats.json import keys, parse_json, sequence, text, version
 from optpart.lower_bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
 from optpart.methods.fingerprint import differing, fingerprint
 from optpart.problem.instance import Instance

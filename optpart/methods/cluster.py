@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart.children import relay
-from optpart.children.worker import Channel, WorkerDiedError
-from optpart.errors import ArgumentError
+from optpart.base.children import relay
+from optpart.base.children.worker import Channel, WorkerDiedError
+from optpart.base.errors import ArgumentError
 from optpart.methods.vetting import vet
 from optpart.solution.audit import described
 from optpart.version import __version__

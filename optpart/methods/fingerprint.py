@@ -16,9 +16,8 @@ from optpart.methods.sources import Sources, digest_of
 #: What lies above the methods (design §4), so that no method depends on it.
 ABOVE = frozenset(
     {
-        "__main__.py", "api.py", "certificates", "cli.py", "commands", "exporters", "ordering",
-        "placing.py", "reductions", "report", "runtimes.py", "study", "testing", "torch_modules.py",
-        "training", "training_api.py",
+        "__main__.py", "api.py", "applications", "certificates", "cli.py", "commands", "exporters",
+        "placing", "study", "testing", "training_api.py",
     }
 )  # fmt: skip
 _ALWAYS = ("numba", "numpy")

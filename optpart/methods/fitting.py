@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from optpart.errors import MemoryLimitError
+from optpart.base.errors import MemoryLimitError
 from optpart.lower_bounds.crossings import program_size
 from optpart.problem import footprint
 from optpart.problem.instance import Instance

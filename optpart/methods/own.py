@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import OptpartError, PluginError
+from optpart.base.errors import OptpartError, PluginError
 from optpart.problem.instance import Instance
 from optpart.solution.names import placement_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from optpart import clock
+from optpart.base import clock
 from optpart.exact.second_opinion import confirmed
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance

@@ -8,11 +8,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
-from optpart.errors import UnsupportedError
-from optpart.pipeline.path import Measure as Minimised
-from optpart.pipeline.problem import limits
-from optpart.pipeline.solve import best_contiguous, require_path
+from optpart.base import clock
+from optpart.base.errors import UnsupportedError
+from optpart.exact.pipeline.path import Measure as Minimised
+from optpart.exact.pipeline.problem import limits
+from optpart.exact.pipeline.solve import best_contiguous, require_path
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal, Measure
@@ -34,7 +34,7 @@ def pipeline(job: Job, watch: Watch | None = None) -> Result:
     -------
     Result
         Optimal or infeasible with an order of devices, and on chains; see
-        :mod:`optpart.pipeline.solve`.
+        :mod:`optpart.exact.pipeline.solve`.
 
     Raises
     ------

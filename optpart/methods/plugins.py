@@ -8,7 +8,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.methods import registry
 
 

@@ -19,9 +19,9 @@ from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
-from optpart import clock
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError, PluginError
+from optpart.base import clock
+from optpart.base.choices import choice
+from optpart.base.errors import ArgumentError, InputError, PluginError
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -341,7 +341,7 @@ SOLVERS = {
         "optpart.methods.series:series",
         "dynamic programme over the parts of a graph of modules in series; exact for delay",
         takes=("goal",),
-        scope="optpart.series.solve:check_scope",
+        scope="optpart.exact.series.solve:check_scope",
     ),
     "search": Strategy(
         "optpart.methods.search:search",
@@ -898,7 +898,7 @@ def _pair(name: str, partition: str, scheduler: str) -> Method:
     def run(job: Job, watch: Watch | None = None) -> Result:
         import numpy as np
 
-        from optpart.clock import OutOfTimeError, limited
+        from optpart.base.clock import OutOfTimeError, limited
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
         from optpart.solution.termination import Termination

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from optpart.exact.series.solve import solve_series
 from optpart.methods.starts import heuristic_schedules
-from optpart.series.solve import solve_series
 from optpart.solution.job import Job, method
 from optpart.solution.result import Result, Watch
 
@@ -12,6 +12,6 @@ from optpart.solution.result import Result, Watch
 def series(job: Job, watch: Watch | None = None) -> Result:
     """Solve by dynamic programming over the parts of the graph, from the heuristic schedules.
 
-    See :func:`optpart.series.solve.solve_series` for supported goals and errors.
+    See :func:`optpart.exact.series.solve.solve_series` for supported goals and errors.
     """
     return solve_series(job, watch, starts=heuristic_schedules)

@@ -9,13 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from optpart import clock
-from optpart.choices import choice
-from optpart.errors import ArgumentError, InputError, OptpartError, PluginError
+from optpart.base import clock
+from optpart.base.choices import choice
+from optpart.base.errors import ArgumentError, InputError, OptpartError, PluginError
+from optpart.base.limits import MOST_WORKERS, available_processors
 from optpart.exact.given_order import given_by
 from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.all import expect
-from optpart.limits import MOST_WORKERS, available_processors
 from optpart.lower_bounds.best import BRIEF, SECONDS, best_bound
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
@@ -103,7 +103,8 @@ class Question:
         Parameters
         ----------
         begin : float, optional
-            When the time of the budget began, on the clock of :mod:`optpart.clock`; now by default.
+            When the time of the budget began, on the clock of :mod:`optpart.base.clock`; now by
+            default.
 
         Raises
         ------

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optpart.clock import is_time_up, seconds_left
-from optpart.errors import InputError
-from optpart.formats.result import read_schedule
-from optpart.limits import MOST_SECONDS
+from optpart.base.clock import is_time_up, seconds_left
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_SECONDS
+from optpart.interop.formats.result import read_schedule
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -38,7 +38,7 @@ def heuristic_schedules(
 
     The first fills one device after another, if memory is limited or the goal asks for blocks. If
     none is found, placements are sought by exchanges and by an exact method. When the time limit
-    around the call is over (:mod:`optpart.clock`), no further heuristic begins.
+    around the call is over (:mod:`optpart.base.clock`), no further heuristic begins.
     """
     found = False
     for fill in fills(instance, goal):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.methods import registry
 from optpart.methods.fingerprint import differing, fingerprint
 

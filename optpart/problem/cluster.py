@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked, checked_names
-from optpart.errors import InputError
-from optpart.escaping import brief
+from optpart.base.arguments import checked, checked_names
+from optpart.base.errors import InputError
+from optpart.base.escaping import brief
 from optpart.problem.rational import (
     Number,
     RationalArray,

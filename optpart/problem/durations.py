@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked
-from optpart.errors import InputError
+from optpart.base.arguments import checked
+from optpart.base.errors import InputError
 from optpart.problem.rational import Number, RationalArray
 
 

@@ -26,7 +26,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.problem.units import quantity
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked, checked_names
-from optpart.choices import close
-from optpart.errors import InputError
+from optpart.base.arguments import checked, checked_names
+from optpart.base.choices import close
+from optpart.base.errors import InputError
 from optpart.problem import networkx_attributes
 from optpart.problem.rational import Number, RationalArray, check_text, non_negative, shown
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked
-from optpart.choices import choice
-from optpart.errors import InputError
-from optpart.escaping import brief, writable
+from optpart.base.arguments import checked
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
+from optpart.base.escaping import brief, writable
+from optpart.base.showing import Shown, faces
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
 from optpart.problem.durations import Durations
@@ -24,7 +25,6 @@ from optpart.problem.graph import Graph
 from optpart.problem.model import Model
 from optpart.problem.rational import Number, RationalArray, shown
 from optpart.problem.units import TIME_UNITS
-from optpart.showing import Shown, faces
 
 if TYPE_CHECKING:
     import networkx as nx

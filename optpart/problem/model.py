@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
-from optpart.arguments import checked_names
-from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.base.arguments import checked_names
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative
 
 Communication = Literal["delay", "sendrecv", "link", "port"]

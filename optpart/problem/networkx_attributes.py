@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
 from optpart.problem.rational import shown
 
 if TYPE_CHECKING:

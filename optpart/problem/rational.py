@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
-from optpart.escaping import is_text
+from optpart.base.errors import InputError
+from optpart.base.escaping import is_text
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 

@@ -11,7 +11,7 @@ import re
 from fractions import Fraction
 from typing import Literal
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative, shown
 
 Dimension = Literal["time", "size", "bandwidth", "speed"]

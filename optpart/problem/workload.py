@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked
-from optpart.errors import InputError
+from optpart.base.arguments import checked
+from optpart.base.errors import InputError
 from optpart.problem.graph import Graph
 
 
@@ -49,7 +49,7 @@ class Work:
 class Workload:
     """The content of a model file: structure, sizes and work, but neither devices nor times.
 
-    A source of costs (:mod:`optpart.costs`) makes an
+    A source of costs (:mod:`optpart.interop.costs`) makes an
     :class:`~optpart.problem.instance.Instance` of it and of a cluster.
 
     Attributes

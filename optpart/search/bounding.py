@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart import clock
+from optpart.base import clock
 from optpart.lower_bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
 from optpart.problem.instance import Instance
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from optpart.errors import ArgumentError, FaultsOf, InputError
-from optpart.files import Kind, of_format, read_text, write_text
-from optpart.formats.json import keys, parse_json, text, version
+from optpart.base.errors import ArgumentError, FaultsOf, InputError
+from optpart.base.files import Kind, of_format, read_text, write_text
+from optpart.interop.formats.json import keys, parse_json, text, version
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
 from optpart.search.plan import Layout

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import Arrays
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import is_time_up
-from optpart.errors import InputError
+from optpart.base.clock import is_time_up
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import Arrays, arrays, run_time, short_kernel
 from optpart.kernels.struct import Bools
 from optpart.problem.instance import Instance
@@ -54,7 +54,7 @@ def filled(instance: Instance, device_order: Sequence[int] = ()) -> Schedule | N
 
     Devices are filled in every order or, if they are many, by speed, by memory and as listed. If no
     fill is valid, devices are filled to smaller shares of their memory, and then in other
-    topological orders, until the time limit around the call is over (:mod:`optpart.clock`).
+    topological orders, until the time limit around the call is over (:mod:`optpart.base.clock`).
 
     Parameters
     ----------

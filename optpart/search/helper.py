@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from optpart import clock
-from optpart.children.crew import Crew
-from optpart.children.losses import lose, pass_on
-from optpart.children.worker import Worker, WorkerDiedError
+from optpart.base import clock
+from optpart.base.children.crew import Crew
+from optpart.base.children.losses import lose, pass_on
+from optpart.base.children.worker import Worker, WorkerDiedError
 from optpart.search.messages import Bounded, Found, Moves, SearcherTask
 
 
@@ -25,7 +25,7 @@ class Helper:
     Attributes
     ----------
     begun : float or None
-        When its first message was heard, by :func:`optpart.clock.now`.
+        When its first message was heard, by :func:`optpart.base.clock.now`.
     lost : str
         Why it has died; empty if it has not.
     """

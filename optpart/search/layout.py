@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import is_time_up
-from optpart.errors import FaultsOf, InputError
-from optpart.formats.json import keys
-from optpart.formats.result import read_document, schedule_from_dict
+from optpart.base.clock import is_time_up
+from optpart.base.errors import FaultsOf, InputError
+from optpart.interop.formats.json import keys
+from optpart.interop.formats.result import read_document, schedule_from_dict
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational

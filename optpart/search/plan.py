@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.exact.series.parts import is_cut
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
 from optpart.kernels.struct import Struct
 from optpart.problem.graph import Graph, grouped
 from optpart.problem.instance import Instance
 from optpart.search.crowding import is_crowded, is_large
-from optpart.series.parts import is_cut
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ Real networks are long and narrow. In a good placement of one, few tensors cross
 vertex on another device adds two crossings; so these moves carry many vertices at once.
 
 A *stretch* is a sequence of vertices on a device; a *block* is a longest stretch without a pause; a
-*part* is what lies between two articulations (:mod:`optpart.series.parts`). Stretches
+*part* is what lies between two articulations (:mod:`optpart.exact.series.parts`). Stretches
 preferably begin and end where little data crosses.
 
 As in :mod:`optpart.search.moves`, ``least`` is the longest schedule that would be accepted.

@@ -12,12 +12,12 @@ from typing import Protocol
 
 import numpy as np
 
-from optpart import clock
-from optpart.children.crew import HERE, Crew
-from optpart.clock import limited
-from optpart.errors import UnsupportedError
+from optpart.base import clock
+from optpart.base.children.crew import HERE, Crew
+from optpart.base.clock import limited
+from optpart.base.errors import UnsupportedError
+from optpart.base.files import held
 from optpart.exact.packing import pack
-from optpart.files import held
 from optpart.lower_bounds.critical_path import critical_path_bound
 from optpart.lower_bounds.load import load_bound
 from optpart.problem.feasibility import contradiction, excluded

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from optpart import clock
+from optpart.base import clock
 from optpart.problem.instance import Instance
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator, Value

@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 
-from optpart import clock
-from optpart.children.caller import Caller
-from optpart.children.losses import Losses
+from optpart.base import clock
+from optpart.base.children.caller import Caller
+from optpart.base.children.losses import Losses
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Found, Moves, SearcherTask
 from optpart.search.searcher import searcher

@@ -12,7 +12,7 @@ from typing import TypeVar, get_args
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.feasibility import excluded
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational

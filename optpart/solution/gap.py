@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from optpart.rounding import double
+from optpart.base.rounding import double
 
 
 def gap(value: Fraction | None, bound: Fraction | None) -> float | None:

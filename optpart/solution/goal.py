@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from optpart.arguments import checked
-from optpart.errors import ArgumentError, InputError, UnsupportedError
-from optpart.escaping import brief
+from optpart.base.arguments import checked
+from optpart.base.errors import ArgumentError, InputError, UnsupportedError
+from optpart.base.escaping import brief
 from optpart.problem.instance import Instance
 from optpart.problem.model import Resource
 from optpart.problem.rational import Number, rational

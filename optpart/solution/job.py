@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import Any, Protocol
 
-from optpart.limits import check_seed
+from optpart.base.limits import check_seed
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.pruning import NONE, Pruning

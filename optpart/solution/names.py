@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.choices import close
-from optpart.errors import ArgumentError, InputError
+from optpart.base.choices import close
+from optpart.base.errors import ArgumentError, InputError
 from optpart.problem.instance import Instance
 from optpart.problem.rational import shown
 

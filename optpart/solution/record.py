@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
-from optpart import clock
-from optpart.children.losses import Losses, lose
+from optpart.base import clock
+from optpart.base.children.losses import Losses, lose
 from optpart.solution.goal import MINIMISED, Measure, objective_gap
 from optpart.solution.job import Job
 from optpart.solution.result import Progress, Result, Watch, conclude

@@ -11,14 +11,14 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from optpart.arguments import checked, checked_names
-from optpart.escaping import brief
-from optpart.limits import check_seconds, check_workers
+from optpart.base.arguments import checked, checked_names
+from optpart.base.escaping import brief
+from optpart.base.limits import check_seconds, check_workers
+from optpart.base.rounding import number
+from optpart.base.showing import Shown, faces
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.problem.units import with_unit
-from optpart.rounding import number
-from optpart.showing import Shown, faces
 from optpart.solution.claim import Claim
 from optpart.solution.goal import MINIMISED, Goal, Measure, Objective, bound_of, objective_gap
 from optpart.solution.schedule import Schedule
@@ -80,9 +80,9 @@ class Budget:
     Attributes
     ----------
     seconds : float
-        Wall-clock limit, at most :data:`~optpart.limits.MOST_SECONDS`.
+        Wall-clock limit, at most :data:`~optpart.base.limits.MOST_SECONDS`.
     workers : int
-        Threads or processes, at most :data:`~optpart.limits.MOST_WORKERS`.
+        Threads or processes, at most :data:`~optpart.base.limits.MOST_WORKERS`.
     deterministic : float, optional
         Limit in the solver's deterministic time; with one worker, every run then gives the same
         result.

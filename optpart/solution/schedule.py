@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.arguments import checked
-from optpart.errors import InputError
+from optpart.base.arguments import checked
+from optpart.base.errors import InputError
+from optpart.base.showing import Shown
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, shown
-from optpart.showing import Shown
 from optpart.solution.names import NamedPlacement, placement_of, vertex, whole_order
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import OptpartError
+from optpart.base.errors import OptpartError
 from optpart.kernels.compiled import State
 from optpart.problem.instance import Instance
 

@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, TypeVar, cast, get_args
 
-from optpart.choices import choice
-from optpart.errors import InputError
-from optpart.formats.json import sequence, version
-from optpart.formats.result import FORMAT, claim, constraints, schedule_from_dict, termination
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
+from optpart.interop.formats.json import sequence, version
+from optpart.interop.formats.result import (
+    FORMAT,
+    claim,
+    constraints,
+    schedule_from_dict,
+    termination,
+)
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.audit import audited

@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError, OptpartError
-from optpart.escaping import brief
+from optpart.base.errors import InputError, OptpartError
+from optpart.base.escaping import brief
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance

@@ -16,10 +16,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from optpart.errors import ArgumentError, InputError
-from optpart.formats import native
-from optpart.formats import result as result_format
-from optpart.formats.json import parse_json
+from optpart.base.errors import ArgumentError, InputError
+from optpart.interop.formats import native
+from optpart.interop.formats import result as result_format
+from optpart.interop.formats.json import parse_json
 from optpart.methods import registry
 from optpart.methods.cluster import Cluster, address, connected
 from optpart.problem.instance import Instance

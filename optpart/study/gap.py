@@ -9,17 +9,17 @@ from fractions import Fraction
 from statistics import stdev
 from typing import TYPE_CHECKING, Literal
 
-from optpart import clock
-from optpart.arguments import checked
-from optpart.errors import OptpartError
-from optpart.escaping import brief
-from optpart.limits import check_seed
+from optpart.base import clock
+from optpart.base.arguments import checked
+from optpart.base.errors import OptpartError
+from optpart.base.escaping import brief
+from optpart.base.limits import check_seed
+from optpart.base.rounding import double
+from optpart.base.showing import Shown, faces
 from optpart.lower_bounds.best import BOUNDS, SECONDS, Bound, best_bound
 from optpart.methods import registry
 from optpart.problem import feasibility
 from optpart.problem.instance import Instance
-from optpart.rounding import double
-from optpart.showing import Shown, faces
 from optpart.solution.audit import Finding, contradicted, contradiction, denied, findings
 from optpart.solution.claim import LIBRARY as THE_LIBRARY
 from optpart.solution.claim import Claim

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optpart.errors import InputError
-from optpart.files import read_text
+from optpart.base.errors import InputError
+from optpart.base.files import read_text
 
 # Instances and schedules, and numpy with them, are loaded by those who need more than the index.
 if TYPE_CHECKING:
@@ -125,10 +125,10 @@ def load(name: str) -> Instance:
         )
     known = index()[name]
     if known.group == "thesis":
-        from optpart.generate import thesis
+        from optpart.interop.generate import thesis
 
         return thesis.instance(int(name.removeprefix("thesis-")), seed=1)
-    from optpart.formats import native
+    from optpart.interop.formats import native
 
     return native.read(folder() / known.group / f"{name}.json")
 
@@ -156,7 +156,7 @@ def _certificate(row: Known) -> Path | None:
 
 def _certificate_fault(row: Known) -> str:
     """Return why a certificate is not of the instance's optimum; empty if it is, or if none."""
-    from optpart.formats.json import parse_json
+    from optpart.interop.formats.json import parse_json
     from optpart.problem.rational import rational
 
     path = _certificate(row)
@@ -180,7 +180,7 @@ def _certificate_fault(row: Known) -> str:
 
 def best_schedule(instance: Instance) -> Schedule | None:
     """Return the library's best schedule of an instance, not yet verified; ``None`` without one."""
-    from optpart.formats.result import read_schedule
+    from optpart.interop.formats.result import read_schedule
 
     path = folder() / "best" / f"{instance.name}.json"
     if known(instance) is None or not path.is_file():

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 
-from optpart.errors import InputError
-from optpart.escaping import visible
-from optpart.rounding import double
+from optpart.base.errors import InputError
+from optpart.base.escaping import visible
+from optpart.base.rounding import double
 from optpart.solution.result import Status
 from optpart.study.statistics import bootstrap_mean, holm, integral, signed_rank
 from optpart.study.stored import StoredRun

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from optpart import clock
-from optpart.errors import (
+from optpart.base import clock
+from optpart.base.errors import (
     ContradictionError,
     MemoryLimitError,
     OptpartError,

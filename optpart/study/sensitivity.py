@@ -39,8 +39,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.errors import ArgumentError, ContradictionError, InputError
-from optpart.limits import MOST_RUNS, check_seconds, check_seed
+from optpart.base.errors import ArgumentError, ContradictionError, InputError
+from optpart.base.limits import MOST_RUNS, check_seconds, check_seed
 from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.problem.graph import DelayMatrix
 from optpart.problem.instance import Instance

@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from optpart.errors import InputError
-from optpart.files import Kind, begins, check_target
-from optpart.formats import result as result_format
-from optpart.formats.json import parse_json
-from optpart.formats.sqlite import guard
+from optpart.base.errors import InputError
+from optpart.base.files import Kind, begins, check_target
+from optpart.interop.formats import result as result_format
+from optpart.interop.formats.json import parse_json
+from optpart.interop.formats.sqlite import guard
 from optpart.problem.rational import shown
 from optpart.solution.result import Result, only_claimed
 from optpart.study.arrival import rebuild

@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from optpart.errors import FaultsOf, InputError
-from optpart.escaping import visible
-from optpart.formats.json import parse_json, version
-from optpart.formats.result import FORMAT
+from optpart.base.errors import FaultsOf, InputError
+from optpart.base.escaping import visible
+from optpart.interop.formats.json import parse_json, version
+from optpart.interop.formats.result import FORMAT
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.result import Status

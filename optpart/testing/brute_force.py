@@ -18,7 +18,7 @@ from typing import Any
 
 import networkx as nx
 
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.problem.instance import Instance
 
 

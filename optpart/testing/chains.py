@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from optpart.applications.training.cluster import TrainingCluster
+from optpart.applications.training.graph import (
+    Edge,
+    Layout,
+    Line,
+    Operation,
+    Output,
+    Parameter,
+    Role,
+)
+from optpart.applications.training.graph import TrainingGraph as Graph
 from optpart.problem.cluster import Cluster, Device, Matrix
 from optpart.problem.rational import Number
-from optpart.training.cluster import TrainingCluster
-from optpart.training.graph import Edge, Layout, Line, Operation, Output, Parameter, Role
-from optpart.training.graph import TrainingGraph as Graph
 
 _FORWARD, _NOTHING = Line(Fraction(0), Fraction(10)), Line()
 

@@ -11,7 +11,11 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.errors import InputError
+from optpart.applications.training.bounds.choices import Choices
+from optpart.applications.training.compiled import Compiled, Options
+from optpart.applications.training.compiler import compile_strategy
+from optpart.applications.training.problem import StrategyProblem
+from optpart.base.errors import InputError
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings
 from optpart.testing.training import (
@@ -20,10 +24,6 @@ from optpart.testing.training import (
     random_training_cluster,
     random_training_graph,
 )
-from optpart.training.bounds.choices import Choices
-from optpart.training.compiled import Compiled, Options
-from optpart.training.compiler import compile_strategy
-from optpart.training.problem import StrategyProblem
 
 
 def random_choices(

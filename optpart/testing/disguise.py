@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.problem.instance import Instance
 from optpart.testing.pick import Draw, seeded
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.formats.native import from_dict
+from optpart.interop.formats.native import from_dict
 from optpart.problem.instance import Instance
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 
 #: Pieces that readers stumble over.
 _PIECES = (

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from optpart.applications.training.compiled import Compiled, Kind
+from optpart.applications.training.graph import CONTROL, Role
+from optpart.applications.training.strategy import Interval
 from optpart.testing.training import Array, NumericGraph
-from optpart.training.compiled import Compiled, Kind
-from optpart.training.graph import CONTROL, Role
-from optpart.training.strategy import Interval
 
 #: Edges of a compiled instance: producer, output, consumer.
 Edges: TypeAlias = Sequence[tuple[int, int, int]]

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.problem.cluster import Cluster, Device
-from optpart.training.cluster import TrainingCluster
-from optpart.training.graph import (
+from optpart.applications.training.cluster import TrainingCluster
+from optpart.applications.training.graph import (
     CONTROL,
     Edge,
     Layout,
@@ -28,7 +27,8 @@ from optpart.training.graph import (
     Role,
     TrainingGraph,
 )
-from optpart.training.strategy import Decision, Strategy
+from optpart.applications.training.strategy import Decision, Strategy
+from optpart.problem.cluster import Cluster, Device
 
 Array: TypeAlias = NDArray[np.int64]
 

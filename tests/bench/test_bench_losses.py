@@ -7,11 +7,11 @@ from fractions import Fraction
 import pytest
 
 from bench.strategy.losses import loss, placed_servers
+from optpart.applications.training.graph import Line
+from optpart.applications.training.makers.base import Budget, Made, judge
+from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.strategy import Decision
 from optpart.testing.chains import chain, cluster
-from optpart.training.graph import Line
-from optpart.training.makers.base import Budget, Made, judge
-from optpart.training.problem import StrategyProblem
-from optpart.training.strategy import Decision
 
 
 def uneven() -> tuple[StrategyProblem, Made]:

@@ -11,7 +11,7 @@ from bench.real import instances, memory, tables
 from bench.real.__main__ import selected
 from bench.real.runs import Run, contradiction
 from bench.store import RESULTS
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance

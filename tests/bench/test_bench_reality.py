@@ -16,7 +16,7 @@ from bench.reality.cuts import Layout
 from bench.reality.layouts import best, ring_allreduce
 from bench.reality.summary import Compared, correlation, groups, in_order, shared, tau
 from bench.store import Row
-from optpart.costs.calibration import Measurement
+from optpart.interop.costs.calibration import Measurement
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.workload import Work, Workload
 
@@ -282,7 +282,7 @@ def test_the_nodes_of_a_written_model_are_the_vertices_of_the_workload(tmp_path:
     pytest.importorskip("onnxruntime")
     from bench.reality import models
     from bench.reality.runtime import options, session
-    from optpart.formats.onnx import read
+    from optpart.interop.formats.onnx import read
 
     path = tmp_path / "model.onnx"
     models.write("squeezenet", path)

@@ -10,7 +10,7 @@ import pytest
 from bench.store import Row
 from bench.strategy import cases, runs, tables
 from bench.strategy.tables import speedups
-from optpart.training.strategy import Decision
+from optpart.applications.training.strategy import Decision
 
 
 def row(run: dict[str, Any], **result: Any) -> Row:

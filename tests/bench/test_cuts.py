@@ -16,7 +16,7 @@ from bench.reality.cuts import (
     least,
     simple_bound,
 )
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 
 UNBOUNDED = 10**9
 

@@ -14,15 +14,15 @@ import typer
 from typer.testing import CliRunner
 
 from optpart import Cluster, GraphBuilder, Instance, Schedule, certify_bound
+from optpart.base.errors import InputError
 from optpart.certificates import check
 from optpart.certificates.certify import UncertifiedError
 from optpart.certificates.certify import certify_bound as write_bound
 from optpart.certificates.check import RejectedError
 from optpart.commands.certify import certify as certify_command
 from optpart.commands.check import check as check_command
-from optpart.errors import InputError
-from optpart.formats import native
-from optpart.formats.result import read_schedule, write
+from optpart.interop.formats import native
+from optpart.interop.formats.result import read_schedule, write
 from optpart.solution.result import conclude
 from optpart.solution.schedule import retime
 from optpart.solution.verifier import verify

@@ -17,15 +17,16 @@ import typer
 from typer.testing import CliRunner
 
 import optpart
-from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, clock, load
+from optpart import Cluster, GraphBuilder, Instance, Model, Schedule, load
+from optpart.base import clock
+from optpart.base.errors import InputError, OptpartError, UnsupportedError
 from optpart.certificates import check
 from optpart.certificates.arithmetic import load_record
 from optpart.certificates.certify import UncertifiedError, certify, grid_scales, problem_of
 from optpart.commands.certify import certify as certify_command
 from optpart.commands.check import check as check_command
-from optpart.errors import InputError, OptpartError, UnsupportedError
-from optpart.formats import native
-from optpart.formats.result import read_schedule, write
+from optpart.interop.formats import native
+from optpart.interop.formats.result import read_schedule, write
 from optpart.problem.model import Communication
 from optpart.solution.result import conclude
 from optpart.solution.schedule import retime

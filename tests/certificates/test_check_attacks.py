@@ -25,8 +25,8 @@ from optpart import Cluster, Device, GraphBuilder, Instance, Schedule
 from optpart.certificates import check
 from optpart.certificates.certify import certify
 from optpart.certificates.check import Formula, RejectedError, check_proof
-from optpart.formats import native
-from optpart.formats.result import schedule_to_dict
+from optpart.interop.formats import native
+from optpart.interop.formats.result import schedule_to_dict
 from optpart.solution.schedule import retime
 from optpart.testing import brute_force
 

@@ -34,7 +34,7 @@ from optpart.certificates.check import (
     clauses,
     read_json,
 )
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.kernels.ticks import quantum
 from optpart.testing import brute_force
 from optpart.testing.draw import random_instance

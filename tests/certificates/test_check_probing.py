@@ -29,7 +29,7 @@ from optpart.certificates.check import (
     refute_by_probing,
     waits,
 )
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.kernels import ticks
 from optpart.lower_bounds.one_machine import Sharpening
 from optpart.lower_bounds.windows import windows as known_windows

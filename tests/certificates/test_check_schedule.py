@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, retime
+from optpart.base.errors import InputError
 from optpart.certificates.check import Problem, RejectedError, check_schedule, read_json
-from optpart.errors import InputError
-from optpart.formats import native
-from optpart.formats.result import schedule_from_dict, schedule_to_dict
+from optpart.interop.formats import native
+from optpart.interop.formats.result import schedule_from_dict, schedule_to_dict
 from optpart.problem.model import Communication, Memory
 from optpart.solution.schedule import crossings
 from optpart.solution.verifier import verify

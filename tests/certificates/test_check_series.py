@@ -23,7 +23,7 @@ from optpart.certificates.check import (
     refute_in_series,
 )
 from optpart.certificates.series import priced
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.testing import brute_force
 from optpart.testing.draw import draw_instance
 

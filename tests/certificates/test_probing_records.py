@@ -18,7 +18,7 @@ from optpart.certificates import check, probing
 from optpart.certificates.certify import certify_bound
 from optpart.certificates.check import Problem, RejectedError, Windows, refute_by_probing
 from optpart.certificates.probing import NotRefutedError, probing_record
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.kernels import ticks
 from optpart.lower_bounds.destructive import destructive_bound
 from optpart.testing.draw import draw_instance

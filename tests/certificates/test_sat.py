@@ -7,11 +7,11 @@ import importlib.util
 import numpy as np
 import pytest
 
+from optpart.base.errors import InputError
 from optpart.certificates import sat
 from optpart.certificates.check import Formula, check_proof
 from optpart.certificates.sat import Refutation, refute
 from optpart.certificates.trim import trim
-from optpart.errors import InputError
 
 
 def accepted(variables: int, clauses: list[list[int]], refutation: Refutation) -> int:

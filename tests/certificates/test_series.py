@@ -15,7 +15,7 @@ from optpart.certificates import check
 from optpart.certificates.certify import certify, grid_scales
 from optpart.certificates.check import Prices, Problem, Series, Windows, refute_in_series
 from optpart.certificates.series import NotInSeriesError, priced, proposed_prices, series_record
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.study import library
 
 

@@ -9,7 +9,7 @@ import pytest
 from commandline import Run
 
 from optpart import Cluster, GraphBuilder, Instance, Model
-from optpart.formats import native
+from optpart.interop.formats import native
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from commandline import Run
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.formats import native
-from optpart.formats.detect import read_instance
+from optpart.interop.formats import native
+from optpart.interop.formats.detect import read_instance
 from optpart.methods import registry
 
 

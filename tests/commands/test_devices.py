@@ -7,7 +7,7 @@ import json
 import pytest
 from commandline import Run
 
-from optpart.devices import library
+from optpart.interop.devices import library
 
 
 def test_lists_every_device_and_link_in_80_columns(run: Run) -> None:

@@ -9,10 +9,10 @@ import pytest
 from commandline import Run
 
 from optpart import Cluster, GraphBuilder, Instance
-from optpart.formats import cluster_toml, native
-from optpart.generate import registry
-from optpart.generate.option import Option
-from optpart.generate.registry import GENERATORS
+from optpart.interop.formats import cluster_toml, native
+from optpart.interop.generate import registry
+from optpart.interop.generate.option import Option
+from optpart.interop.generate.registry import GENERATORS
 
 #: Small ones, by the words of the command line and the arguments in Python.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -109,7 +109,7 @@ class TestAGeneratorAddedToTheTable:
             return Instance(builder.build(), Cluster.uniform(1), name=name)
 
         monkeypatch.setattr(registry, "chain", chain, raising=False)
-        row = registry.Generator("optpart.generate.registry:chain", "Draw a chain.")
+        row = registry.Generator("optpart.interop.generate.registry:chain", "Draw a chain.")
         monkeypatch.setitem(GENERATORS.rows, "chain", row)
 
     def test_it_is_a_command(self, run: Run, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from commandline import Run
 
 import optpart as op
-from optpart.costs.registry import SOURCES
-from optpart.errors import InputError
-from optpart.formats import native
+from optpart.base.errors import InputError
+from optpart.interop.costs.registry import SOURCES
+from optpart.interop.formats import native
 
 GRAPH = "digraph g { a [ops=30, memory=3]; b [ops=6]; a -> b [size=10] }"
 PROFILE = """\

@@ -12,7 +12,7 @@ from shutil import which
 import pytest
 from processes import PATIENCE, descendants, gone, wait_for
 
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.testing.draw import draw_instance
 
 #: Methods, and what the last process is called that they start.

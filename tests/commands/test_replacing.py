@@ -16,14 +16,14 @@ import pytest
 from commandline import Run
 
 import optpart as op
+from optpart.applications.training import graph_file
 from optpart.commands.generate import command_of
 from optpart.commands.registry import COMMANDS, command
 from optpart.exporters import registry, strategy
-from optpart.generate.registry import GENERATORS
+from optpart.interop.generate.registry import GENERATORS
 from optpart.search.checkpoint import FORMAT as CHECKPOINT
 from optpart.study.store import Store
 from optpart.testing.chains import chain
-from optpart.training import graph_file
 
 #: Options for paths that are only read.
 READ = {

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from commandline import Run
 
-from optpart.formats import native
+from optpart.applications.training import graph_file
+from optpart.interop.formats import native
 from optpart.testing.chains import chain
-from optpart.training import graph_file
 
 CLUSTER = """
 bandwidth = 10

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from optpart.costs.efficiency import defaults
-from optpart.costs.registry import SOURCES
-from optpart.formats import calibration_toml, cluster_toml
+from optpart.interop.costs.efficiency import defaults
+from optpart.interop.costs.registry import SOURCES
+from optpart.interop.formats import calibration_toml, cluster_toml
 
 PAGE = (Path(__file__).parents[2] / "docs" / "costs.md").read_text(encoding="utf-8")
 CLUSTER, TABLE, CODE, TIMES, MEASURED, SENSITIVITY = re.findall(

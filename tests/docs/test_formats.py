@@ -6,8 +6,9 @@ import json
 import re
 from pathlib import Path
 
-from optpart.costs.from_csv import from_csv
-from optpart.formats import (
+from optpart.applications.ordering import oracle
+from optpart.interop.costs.from_csv import from_csv
+from optpart.interop.formats import (
     attributes,
     calibration_toml,
     cluster_toml,
@@ -16,10 +17,9 @@ from optpart.formats import (
     result,
     times_csv,
 )
-from optpart.formats.json import parse_json
-from optpart.ordering import oracle
-from optpart.report.verification import check_result
+from optpart.interop.formats.json import parse_json
 from optpart.search import checkpoint
+from optpart.study.report.verification import check_result
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
-from optpart.generate.registry import GENERATORS
+from optpart.interop.generate.registry import GENERATORS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use" / "paper.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from optpart.formats import native
+from optpart.interop.formats import native
 
 PAGE = (Path(__file__).parents[2] / "docs" / "use" / "pytorch.md").read_text(encoding="utf-8")
 EXPORT, WRITE, CALL = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

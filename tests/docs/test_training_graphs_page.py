@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
-from optpart.formats.json import parse_json
-from optpart.training import cluster_file, graph_file, profile
+from optpart.applications.training import cluster_file, graph_file, profile
+from optpart.interop.formats.json import parse_json
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training-graphs.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from optpart.training import compiled
+from optpart.applications.training import compiled
 
 PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
 

@@ -16,7 +16,7 @@ from relabelling import relabelled, stretched
 from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
-from optpart.children.worker import Worker
+from optpart.base.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
 from optpart.exact.enumeration import enumerate_all

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
 from optpart.exact.enumeration import MAX_VERTICES, enumerate_all
 from optpart.kernels.ticks import quantum
 from optpart.problem.cluster import Matrix

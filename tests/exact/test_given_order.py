@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, InputError, Instance, Model
-from optpart.errors import ContradictionError
+from optpart.base.errors import ContradictionError
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.given_order import given_by, order_of
 from optpart.methods import registry

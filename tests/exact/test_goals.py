@@ -10,7 +10,7 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
 from optpart.exact.symmetry import interchangeable_devices
-from optpart.formats import result as result_format
+from optpart.interop.formats import result as result_format
 from optpart.methods.cpsat import cpsat
 from optpart.methods.pareto import pareto
 from optpart.problem.model import Communication

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, retime
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.methods.cpsat import cpsat
 from optpart.methods.registry import get
 from optpart.solution.result import Budget, Status

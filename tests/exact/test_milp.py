@@ -17,7 +17,7 @@ import pytest
 from signalling import signal_with_the_job
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exact import milp as module
 from optpart.exact.milp_task import Solver, proven_ticks
 from optpart.exact.process import shared

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError
-from optpart.children.scratch import Scratch
-from optpart.errors import InputError
+from optpart.base.children.scratch import Scratch
+from optpart.base.errors import InputError
 from optpart.exact import minizinc as module
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.minizinc import minizinc

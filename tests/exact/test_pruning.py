@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder
-from optpart.errors import ContradictionError
+from optpart.base.errors import ContradictionError
 from optpart.exact import identical, run, symmetry, worker
 from optpart.exact import solve as module
 from optpart.exact.enumeration import enumerate_all

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Model
-from optpart.errors import ContradictionError
+from optpart.base.errors import ContradictionError
 from optpart.exact import second_opinion
 from optpart.exact.second_opinion import confirmed
 from optpart.methods.cpsat import cpsat

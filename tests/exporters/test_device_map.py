@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from transformer_folders import small_llama
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters.device_map import device_map
 from optpart.exporters.plan import Plan
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters import tensorflow
 from optpart.exporters.plan import Plan
-from optpart.formats.tensorflow import read_graph, read_message
+from optpart.interop.formats.tensorflow import read_graph, read_message
 
 NAMES = {"g": "/GPU:0", "c": "/job:worker/task:1/device:CPU:0"}
 

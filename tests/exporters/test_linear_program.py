@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, load
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters.linear_program import program, write
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance

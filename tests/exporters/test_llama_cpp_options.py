@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from language_plans import by_hand, plan
 from llama_cpp_loader import Loader
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters import llama_cpp
-from optpart.formats import llm_names
-from optpart.formats.graph_edits import colocate_cells
-from optpart.formats.llm import Step
+from optpart.interop.formats import llm_names
+from optpart.interop.formats.graph_edits import colocate_cells
+from optpart.interop.formats.llm import Step
 
 GPUS = {"a": "CUDA0", "b": "CUDA1"}
 ALL = {"c": "CPU", **GPUS, "r": "RPC0[10.0.0.2:50052]", "s": "RPC0[host-3:50052]"}

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from language_plans import by_hand, plan
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters import llm
 from optpart.exporters.chain import chain_of
 from optpart.exporters.device_map import device_map
 from optpart.exporters.plan import Plan
 from optpart.exporters.registry import Options, export, target
 from optpart.exporters.torch import torch_split
-from optpart.formats import llm_names
-from optpart.formats.llm import Step
+from optpart.interop.formats import llm_names
+from optpart.interop.formats.llm import Step
 
 
 def modules(names: str, devices: str) -> Plan:

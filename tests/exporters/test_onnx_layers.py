@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters import onnx_layers
 from optpart.exporters.plan import Plan
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optpart.costs import registry
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters import onnx_parts
 from optpart.exporters.plan import Plan, plan_of
-from optpart.formats import cluster_toml
-from optpart.formats.onnx import read, read_nodes
+from optpart.interop.costs import registry
+from optpart.interop.formats import cluster_toml
+from optpart.interop.formats.onnx import read, read_nodes
 from optpart.kernels.compiled import whole_memory
 from optpart.methods.solve import ask
 from optpart.problem.instance import Instance

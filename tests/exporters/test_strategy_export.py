@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from optpart.errors import InputError
+from optpart.applications.training.compiler import Compiled, compile_strategy
+from optpart.applications.training.strategy import Decision, Strategy
+from optpart.base.errors import InputError
 from optpart.exporters.strategy import TARGETS, export
 from optpart.testing.chains import chain, cluster
-from optpart.training.compiler import Compiled, compile_strategy
-from optpart.training.strategy import Decision, Strategy
 
 GRAPH = chain(3)
 THREE = cluster(("a", "a", "a"), servers=(0, 0, 1), bandwidth=10)

@@ -9,8 +9,8 @@ import pytest
 from commandline import Run
 
 import optpart as op
+from optpart.base.errors import InputError
 from optpart.commands.export import export as command
-from optpart.errors import InputError
 from optpart.exporters.registry import TARGETS
 
 NAMES = ["embedding", *(f"block.{number}" for number in range(4)), "norm", "head"]

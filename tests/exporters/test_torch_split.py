@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters.plan import Plan
 from optpart.exporters.torch import torch_split
-from optpart.formats import pytorch
+from optpart.interop.formats import pytorch
 
 WRITTEN = Path(__file__).parents[1] / "formats" / "pytorch"
 PERCEPTRON = "linear relu linear_1 relu_1 linear_2 relu_2 linear_3 flatten"

@@ -11,7 +11,7 @@ import pytest
 from commandline import Run
 
 import optpart as op
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.exporters.trace import Scheduled, trace
 from optpart.problem.model import Communication, Memory
 from optpart.solution.memory_use import memory_use

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optpart.clock import GRACE, OutOfTimeError, limited
+from optpart.base.clock import GRACE, OutOfTimeError, limited
 from optpart.kernels import compiled, machine_code, store
 from optpart.kernels.compiled import (
     Kernel,

@@ -10,7 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, clock
+from optpart import Cluster, GraphBuilder, Instance
+from optpart.base import clock
 from optpart.lower_bounds.best import BOUNDS, Bound, Cost, LowerBound, all_bounds, best_bound
 from optpart.methods import registry
 from optpart.methods.solver_bound import solver_rows

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, clock
+from optpart import Cluster, GraphBuilder, Instance
+from optpart.base import clock
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.bisection import least_not_refuted

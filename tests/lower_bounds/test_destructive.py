@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Model, load
-from optpart.formats.detect import read_instance
+from optpart.interop.formats.detect import read_instance
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.best import BOUNDS

@@ -10,7 +10,7 @@ import pytest
 from relabelling import relabelled
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.formats.detect import read_instance
+from optpart.interop.formats.detect import read_instance
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import Sharpening, must_run_on, one_machine_bound, sharpened

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from optpart import Instance, Result, Schedule, conclude, retime
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
 from optpart.solution.job import Job
 from optpart.solution.result import Progress, Watch
 from optpart.solution.termination import Termination

@@ -14,8 +14,8 @@ import pytest
 from commandline import Run
 
 from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load, verify
-from optpart.children.worker import Channel, Worker
-from optpart.errors import UnsupportedError
+from optpart.base.children.worker import Channel, Worker
+from optpart.base.errors import UnsupportedError
 from optpart.methods import registry
 from optpart.methods.portfolio import child as child_module
 from optpart.methods.portfolio import members as members_module

@@ -12,10 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from optpart import Cluster, GraphBuilder, Instance, bounds, clock
+from optpart import Cluster, GraphBuilder, Instance, bounds
+from optpart.base import clock
+from optpart.base.errors import InputError
 from optpart.commands.bound import bound as bound_command
-from optpart.errors import InputError
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.lower_bounds.best import BOUNDS, Bound, LowerBound, largest
 from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
 

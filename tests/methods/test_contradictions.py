@@ -11,8 +11,8 @@ import pytest
 from commandline import Run
 
 import optpart as op
-from optpart.errors import InputError, UnsupportedError
-from optpart.formats import native
+from optpart.base.errors import InputError, UnsupportedError
+from optpart.interop.formats import native
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.problem.cluster import Cluster, Device

@@ -19,7 +19,7 @@ from processes import PATIENCE, gone, wait_for
 
 import optpart
 from optpart import Budget, InputError, Status, verify
-from optpart.children.worker import Channel, WorkerDiedError
+from optpart.base.children.worker import Channel, WorkerDiedError
 from optpart.cli import main
 from optpart.methods import cluster as module
 from optpart.methods.cluster import Cluster, address, connected

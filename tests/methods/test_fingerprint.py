@@ -98,7 +98,7 @@ class TestBuiltIn:
         files = {str(path.relative_to(ROOT)) for path in fingerprints.sources_of_methods()}
         assert {
             "optpart/lower_bounds/load.py",
-            "optpart/files.py",
+            "optpart/base/files.py",
             "optpart/kernels/rng.py",
         } < files
         assert not {"optpart/api.py", "optpart/study/gap.py"} & files

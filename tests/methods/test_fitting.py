@@ -7,13 +7,14 @@ import pytest
 
 import optpart
 from optpart import Instance
-from optpart.errors import InputError, UnsupportedError
+from optpart.base.errors import InputError, UnsupportedError
 from optpart.exact import process
 from optpart.exact.messages import Limits
 from optpart.exact.process import SolverProcess, SolverTooLargeError
+from optpart.exact.series import turns
 from optpart.exact.solve import WORKER, model_terms
-from optpart.generate.cluster import drawn_cluster
-from optpart.generate.layered import layered
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.layered import layered
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.methods.fitting import require_memory, unfit_bounds
@@ -24,7 +25,6 @@ from optpart.search.evaluator import Evaluator
 from optpart.search.helper import Helper
 from optpart.search.layout import layout_of
 from optpart.search.neighbourhood import Exact
-from optpart.series import turns
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 from optpart.solution.termination import Termination
@@ -165,7 +165,7 @@ class TestAllSolverProcessesKnowTheLimit:
             assign(self, job)
 
         monkeypatch.setattr(Helper, "assign", watched)
-        monkeypatch.setattr("optpart.children.crew.available_processors", lambda: 2)
+        monkeypatch.setattr("optpart.base.children.crew.available_processors", lambda: 2)
         instance = draw_instance(11, "delay", "none", vertices=40, devices=3)
         registry.get("hybrid")(instance, budget=Budget(1, 2, memory=2**33))
         assert jobs == [2**32]

@@ -10,8 +10,8 @@ import pytest
 from commandline import Run
 
 import optpart as op
-from optpart import clock
-from optpart.errors import PluginError
+from optpart.base import clock
+from optpart.base.errors import PluginError
 from optpart.methods import registry
 from optpart.study.gap import chosen_methods
 from optpart.study.run import Run as StudyRun

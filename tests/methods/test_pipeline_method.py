@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
+from optpart.exact.pipeline.clock import TimeUpError
 from optpart.methods import registry
-from optpart.pipeline.clock import TimeUpError
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
@@ -182,14 +182,14 @@ class TestTimeLimit:
     def test_the_best_split_of_one_order_is_left(
         self, order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("optpart.pipeline.splits.downsets_of", time_up)
+        monkeypatch.setattr("optpart.exact.pipeline.splits.downsets_of", time_up)
         goal = Goal("bottleneck", contiguous=True, device_order=order)
         result = PIPELINE(self.fork(), goal=goal)  # type: ignore[call-arg]
         assert (result.status, result.bottleneck) == (Status.FEASIBLE, 4)
         self.cut(result)
 
     def test_what_is_best_without_transfers_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("optpart.pipeline.solve.best_labelled", time_up)
+        monkeypatch.setattr("optpart.exact.pipeline.solve.best_labelled", time_up)
         goal = Goal("bottleneck", device_order=(0, 1))
         result = PIPELINE(self.fork("port", 5), goal=goal)  # type: ignore[call-arg]
         assert (result.status, result.bottleneck) == (Status.FEASIBLE, 5)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
 from optpart.methods import registry
 from optpart.methods.registry import (
     PARTITIONERS,

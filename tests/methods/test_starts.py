@@ -12,9 +12,9 @@ import pytest
 from commandline import Outcome, Run
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, conclude, retime
-from optpart.formats import native
-from optpart.formats import result as result_format
-from optpart.generate.small import small
+from optpart.interop.formats import native
+from optpart.interop.formats import result as result_format
+from optpart.interop.generate.small import small
 from optpart.methods.starts import only_placement, pair_of
 
 Solve = Callable[..., Outcome]

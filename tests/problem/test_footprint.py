@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optpart import Instance
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem import footprint
 from optpart.testing.draw import random_instance
 

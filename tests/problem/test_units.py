@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.units import Dimension, quantity, with_unit, written
 
 

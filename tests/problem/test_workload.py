@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.workload import Work, Workload
 

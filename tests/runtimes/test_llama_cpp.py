@@ -21,11 +21,11 @@ from llama_cpp_loader import Loader
 from llama_models import write
 
 import optpart as op
-from optpart.costs.registry import Options, apply
 from optpart.exporters import llama_cpp
-from optpart.formats import gguf
-from optpart.formats.cluster_toml import loads_named
-from optpart.formats.llm import RUNTIME, Step
+from optpart.interop.costs.registry import Options, apply
+from optpart.interop.formats import gguf
+from optpart.interop.formats.cluster_toml import loads_named
+from optpart.interop.formats.llm import RUNTIME, Step
 
 pytest.importorskip("gguf")
 

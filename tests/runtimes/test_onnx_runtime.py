@@ -8,7 +8,7 @@ import pytest
 from tight import on_two
 
 import optpart as op
-from optpart.formats.detect import read_workload
+from optpart.interop.formats.detect import read_workload
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

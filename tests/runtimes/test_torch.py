@@ -8,10 +8,10 @@ import pytest
 from small_models import GPT, MODELS, Branching, Transposing, inputs_of
 
 import optpart as op
-from optpart.costs.efficiency import defaults
-from optpart.errors import InputError
-from optpart.formats.cluster_toml import loads_named
-from optpart.torch_modules import PlacedModule
+from optpart.base.errors import InputError
+from optpart.interop.costs.efficiency import defaults
+from optpart.interop.formats.cluster_toml import loads_named
+from optpart.placing.torch_modules import PlacedModule
 
 torch = pytest.importorskip("torch")
 flop_counter = pytest.importorskip("torch.utils.flop_counter")

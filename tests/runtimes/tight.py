@@ -1,7 +1,7 @@
 """Two unlike devices, neither of which holds a whole model."""
 
-from optpart.costs.registry import Options, apply
-from optpart.formats.cluster_toml import loads_named
+from optpart.interop.costs.registry import Options, apply
+from optpart.interop.formats.cluster_toml import loads_named
 
 
 def on_two(workload, tensors):

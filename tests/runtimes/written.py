@@ -1,4 +1,4 @@
-"""Writes the files of ``tests/formats/pytorch`` with the PyTorch that is installed."""
+"""Writes the files of ``tests/interop/formats/pytorch`` with the PyTorch that is installed."""
 
 from pathlib import Path
 

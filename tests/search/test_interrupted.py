@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from optpart import Instance
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.methods.search import search
 from optpart.search import checkpoint
 from optpart.search.evaluator import Evaluator

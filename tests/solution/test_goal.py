@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from optpart import Cluster, Device, Goal, GraphBuilder, InputError, Instance, Model, retime
-from optpart.errors import ArgumentError
+from optpart.base.errors import ArgumentError
 from optpart.methods import registry
 from optpart.solution.goal import Measure
 from optpart.solution.result import Status, conclude

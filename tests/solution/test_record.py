@@ -218,7 +218,7 @@ class TestPulse:
         found.pulse()
         found.offer(ALONE)
         now = found.begin + 1000
-        monkeypatch.setattr("optpart.clock.now", lambda: now)
+        monkeypatch.setattr("optpart.base.clock.now", lambda: now)
         found.pulse()
         found.pulse()
         assert [(step.objective, step.schedule) for step in told] == [(3, ALONE), (3, ALONE)]

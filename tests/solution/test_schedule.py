@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, Schedule, retime
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.problem.model import Communication
 from optpart.solution.schedule import crossings
 from optpart.testing.draw import random_instance

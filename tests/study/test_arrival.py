@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optpart import Budget, InputError, Status
-from optpart.formats import native
-from optpart.formats import result as result_format
-from optpart.formats.json import parse_json
+from optpart.interop.formats import native
+from optpart.interop.formats import result as result_format
+from optpart.interop.formats.json import parse_json
 from optpart.methods import registry
 from optpart.solution.termination import Termination
 from optpart.study import library

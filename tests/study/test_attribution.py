@@ -21,15 +21,15 @@ from optpart import (
     Status,
     conclude,
 )
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.methods.cpsat import cpsat
-from optpart.report.axis_table import share
 from optpart.solution.job import Job
 from optpart.solution.result import Result
 from optpart.solution.schedule import retime
 from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.attribution import Bracket, Division, Split, divide
+from optpart.study.report.axis_table import share
 
 BUDGET = Budget(seconds=10, workers=1)
 

@@ -27,14 +27,14 @@ from optpart import (
     register,
     retime,
 )
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
-from optpart.report.console import PlainConsole
-from optpart.report.gap_table import print_comparison
 from optpart.solution.result import Result
 from optpart.study import library
 from optpart.study.gap import Comparison, compare, excess, summarise, sweep
+from optpart.study.report.console import PlainConsole
+from optpart.study.report.gap_table import print_comparison
 
 BUDGET = Budget(seconds=10, workers=1)
 

@@ -13,11 +13,11 @@ import pytest
 from commandline import Run as Command
 
 from optpart import Budget, InputError, Status
-from optpart.report.html import sources
-from optpart.report.html.sources import read_subjects
 from optpart.solution.claim import Claim
 from optpart.study import library
 from optpart.study.gap import sweep
+from optpart.study.report.html import sources
+from optpart.study.report.html.sources import read_subjects
 from optpart.study.run import Run, execute
 from optpart.study.store import Store, instances_of, read_rows
 from optpart.study.stored import read_runs
@@ -170,7 +170,7 @@ def test_a_false_makespan_of_an_instance_at_hand_is_refused(path: Path) -> None:
 
 
 def test_without_the_instance_a_makespan_is_only_claimed(tmp_path: Path) -> None:
-    from optpart.generate.fft import fft
+    from optpart.interop.generate.fft import fft
     from optpart.study.paper import Comparison
 
     instance = fft(4, 2, seed=3)

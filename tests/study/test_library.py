@@ -21,9 +21,9 @@ import pytest
 from commandline import Run
 
 from optpart import InputError, Instance, compare
-from optpart.formats import cluster_toml, native, wfformat
-from optpart.formats import result as result_format
-from optpart.formats.result import read_document
+from optpart.interop.formats import cluster_toml, native, wfformat
+from optpart.interop.formats import result as result_format
+from optpart.interop.formats.result import read_document
 from optpart.lower_bounds.critical_path import critical_path_bound
 from optpart.lower_bounds.load import load_bound
 from optpart.methods import registry

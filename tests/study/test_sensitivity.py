@@ -23,7 +23,7 @@ from optpart import (
     conclude,
     retime,
 )
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.problem.model import Communication, Memory
 from optpart.solution.result import Result
 from optpart.study.sensitivity import Draw, Errors, Sensitivity, sensitivity, share

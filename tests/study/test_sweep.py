@@ -31,16 +31,16 @@ from optpart import (
 )
 from optpart.cli import main
 from optpart.exact.enumeration import enumerate_all
-from optpart.generate.small import small
+from optpart.interop.generate.small import small
 from optpart.lower_bounds.best import LowerBound
 from optpart.methods import registry
-from optpart.report import gap_table
-from optpart.report.console import plain_console
 from optpart.solution.job import Job
 from optpart.solution.termination import Termination
 from optpart.study import gap, library, paper
 from optpart.study.engine import choose, local
 from optpart.study.gap import Comparison, sweep
+from optpart.study.report import gap_table
+from optpart.study.report.console import plain_console
 from optpart.study.run import Run, Watch, execute
 from optpart.study.store import Store, read_rows
 from optpart.study.stored import read_runs

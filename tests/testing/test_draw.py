@@ -19,7 +19,7 @@ from features import FEATURES, IMPOSSIBLE, interchangeable
 from optpart import Schedule
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.identical import identical
-from optpart.formats import native
+from optpart.interop.formats import native
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance

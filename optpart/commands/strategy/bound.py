@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
+from optpart.base.terminal import put, say
 from optpart.commands.options import Json, MemoryLimit, TimeLimit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
-from optpart.terminal import put, say
 
 
 @asking
@@ -27,10 +27,15 @@ def bound(
     json: Json = False,
 ) -> None:
     """Prove how long an iteration takes at least, whatever the strategy."""
-    from optpart.folders import check_folder
-    from optpart.formats.json import pretty
-    from optpart.report.strategy.table import bound_document, heading, milliseconds, said_bounds
-    from optpart.training.bounds.certificate import HOLDS
+    from optpart.applications.training.bounds.certificate import HOLDS
+    from optpart.base.folders import check_folder
+    from optpart.interop.formats.json import pretty
+    from optpart.study.report.strategy.table import (
+        bound_document,
+        heading,
+        milliseconds,
+        said_bounds,
+    )
     from optpart.training_api import strategy_bound
 
     if output is not None:

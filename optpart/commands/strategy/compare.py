@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
+from optpart.base.terminal import put
 from optpart.commands.options import Json, MemoryLimit, Seed, time_limit
 from optpart.commands.strategy.options import Asked, asking, say_remarks
-from optpart.terminal import put
 
 
 @asking
@@ -25,9 +25,9 @@ def compare(
     json: Json = False,
 ) -> None:
     """Compare methods on one model and cluster: times, and gaps to a proven lower bound."""
-    from optpart.formats.json import pretty
-    from optpart.report.console import plain_console
-    from optpart.report.strategy.table import comparison_document, print_comparison
+    from optpart.interop.formats.json import pretty
+    from optpart.study.report.console import plain_console
+    from optpart.study.report.strategy.table import comparison_document, print_comparison
     from optpart.training_api import compare_strategies
 
     question = asked.question()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from optpart.base.terminal import say
 from optpart.commands.options import NewInstance
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
-from optpart.terminal import say
 
 
 def compile_(
@@ -14,7 +14,7 @@ def compile_(
     cluster: ItsCluster = None,
 ) -> None:
     """Write a strategy as an instance, for all other commands of optpart."""
-    from optpart.formats import native
+    from optpart.interop.formats import native
     from optpart.training_api import verify_strategy
 
     found = verify_strategy(strategy, model=model, cluster=cluster)

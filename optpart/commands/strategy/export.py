@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from optpart.base.terminal import note, put, say
 from optpart.commands.options import file_to_write
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
-from optpart.terminal import note, put, say
 
 
 def export(

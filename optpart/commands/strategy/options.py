@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from optpart.choices import choice
-from optpart.errors import InputError
-from optpart.limits import MOST_GROUPS, MOST_SAMPLES
-from optpart.terminal import say
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_GROUPS, MOST_SAMPLES
+from optpart.base.terminal import say
 
 if TYPE_CHECKING:
-    from optpart.training.compiled import Options
-    from optpart.training.question import Question
+    from optpart.applications.training.compiled import Options
+    from optpart.applications.training.question import Question
 
 Model = Annotated[
     str, typer.Argument(help="A model of the package, such as vgg19, or the file of a model.")
@@ -111,8 +111,8 @@ _Value = TypeVar("_Value")
 
 def compiler_options(texts: Sequence[str] | None) -> Options:
     """Return the options of the compiler that the command line gives."""
+    from optpart.applications.training.compiled import Options
     from optpart.problem.rational import rational
-    from optpart.training.compiled import Options
 
     found: dict[str, Any] = {}
     for key, text in pairs(texts, "--compiler").items():

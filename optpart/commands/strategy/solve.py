@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from optpart.clock import remaining
+from optpart.base.clock import remaining
+from optpart.base.terminal import put, say
 from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
 from optpart.commands.options import output as written
 from optpart.commands.strategy.options import Asked, asking, say_remarks
-from optpart.terminal import put, say
 
 
 @asking
@@ -36,9 +36,9 @@ def solve(
     """Find a strategy, and prove how far from optimal it can be."""
     from contextlib import nullcontext
 
-    from optpart.files import written_first
-    from optpart.formats.json import pretty
-    from optpart.report.strategy.table import failure_document, said_solution
+    from optpart.base.files import written_first
+    from optpart.interop.formats.json import pretty
+    from optpart.study.report.strategy.table import failure_document, said_solution
     from optpart.training_api import solve_strategy
 
     question = asked.question()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from optpart.base.terminal import put, say
 from optpart.commands.options import Json
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
-from optpart.terminal import put, say
 
 
 def verify(
@@ -16,8 +16,8 @@ def verify(
     json: Json = False,
 ) -> None:
     """Compile and execute a strategy again, and check links, memory and what the file claims."""
-    from optpart.formats.json import pretty
-    from optpart.report.strategy.table import check_document, said_check
+    from optpart.interop.formats.json import pretty
+    from optpart.study.report.strategy.table import check_document, said_check
     from optpart.training_api import verify_strategy
 
     found = verify_strategy(strategy, model=model, cluster=cluster)

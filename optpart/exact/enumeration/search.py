@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
 from optpart.exact.enumeration.network import Network
 from optpart.exact.enumeration.numbers import Numbers
 from optpart.exact.enumeration.resource import Arc, Event, earliest

@@ -13,10 +13,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from optpart.children.crew import HERE, Crew
-from optpart.children.losses import Losses, lose
+from optpart.base.children.crew import HERE, Crew
+from optpart.base.children.losses import Losses, lose
+from optpart.base.limits import available_processors
+from optpart.exact.series.bound import SERIES
 from optpart.kernels.all import is_ready
-from optpart.limits import available_processors
 from optpart.lower_bounds.best import each_bound
 from optpart.methods import registry
 from optpart.methods.portfolio.child import Child
@@ -24,7 +25,6 @@ from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
 from optpart.methods.portfolio.outcome import Outcome, run_member
 from optpart.problem.feasibility import excluded
 from optpart.search.bounding import BOUNDED
-from optpart.series.bound import SERIES
 from optpart.solution.goal import MINIMISED, Measure, bound_of, exceeded
 from optpart.solution.job import Job, method
 from optpart.solution.record import Record

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from optpart.children.crew import Crew
-from optpart.children.worker import WorkerDiedError
+from optpart.base.children.crew import Crew
+from optpart.base.children.worker import WorkerDiedError
 from optpart.exact.process import GRACE, prompt_grace
 from optpart.methods.portfolio.outcome import Outcome
 from optpart.solution.job import Job

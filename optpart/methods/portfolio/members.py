@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from optpart.errors import UnsupportedError
+from optpart.base.errors import UnsupportedError
+from optpart.exact.series.parts import parts
+from optpart.exact.series.repeats import repeats
 from optpart.methods import registry
 from optpart.problem.instance import Instance
-from optpart.series.parts import parts
-from optpart.series.repeats import repeats
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.result import Budget

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 
-from optpart.errors import ContradictionError, MemoryLimitError, UnsupportedError
+from optpart.base.errors import ContradictionError, MemoryLimitError, UnsupportedError
 from optpart.solution.audit import described
 from optpart.solution.goal import Measure
 from optpart.solution.job import Job

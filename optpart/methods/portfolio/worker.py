@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 
-from optpart.children.caller import Caller
-from optpart.errors import ContradictionError
+from optpart.base.children.caller import Caller
+from optpart.base.errors import ContradictionError
 from optpart.methods.portfolio.outcome import Outcome, run_member
 from optpart.solution.result import Progress
 from optpart.solution.schedule import Schedule

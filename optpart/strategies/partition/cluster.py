@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import is_time_up
-from optpart.errors import InputError
+from optpart.base.clock import is_time_up
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import arrays, inner, kernel
 from optpart.kernels.struct import IntMatrix, Longs, Struct
 from optpart.problem.instance import Instance

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import is_time_up
+from optpart.base.clock import is_time_up
 from optpart.kernels.compiled import (
     Arrays,
     arrays,

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.devices import library
+from optpart.interop.devices import library
 from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition

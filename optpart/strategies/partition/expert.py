@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import FaultsOf, InputError
-from optpart.formats.tables import read_rows
+from optpart.base.errors import FaultsOf, InputError
+from optpart.interop.formats.tables import read_rows
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.ranks import devices_by_speed

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.clock import check_time
+from optpart.base.clock import check_time
 from optpart.kernels.compiled import (
     Arrays,
     State,

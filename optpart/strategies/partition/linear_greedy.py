@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import (
     Arrays,
     State,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.kernels.struct import Ints, Longs
 from optpart.problem.instance import Instance

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.clock import check_time
+from optpart.base.clock import check_time
 from optpart.kernels.compiled import (
     Arrays,
     State,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of

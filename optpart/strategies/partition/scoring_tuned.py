@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.clock import is_time_up
+from optpart.base.clock import is_time_up
 from optpart.kernels.tasks import tasks
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from optpart.choices import choice
-from optpart.errors import InputError
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import State
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of

@@ -32,7 +32,7 @@ def heterog(work: Tasks, partition: Partition, rng: np.random.Generator) -> Prio
     most the sum of all times. In the best order, each device and link does its share of that sum
     within T*, so T ≤ R · T*, where R is the number of devices and links in use.
     Between distinct devices there are M² − M directed links, not M²; hence ``T ≤ M² · T*``, which
-    :func:`~optpart.generate.heterog_worst.heterog_worst` approaches. The factor M + M² includes a
-    link from every device to itself, and is approached only with such links.
+    :func:`~optpart.interop.generate.heterog_worst.heterog_worst` approaches. The factor M + M²
+    includes a link from every device to itself, and is approached only with such links.
     """
     return Priority(path_computation_time(work), np.arange(len(work.duration)))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
+from optpart.base import clock
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.struct import Floats, Ints, Struct, WordMatrix
 from optpart.kernels.tasks import Tasks

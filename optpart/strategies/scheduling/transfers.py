@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart import clock
-from optpart.errors import UnsupportedError
+from optpart.base import clock
+from optpart.base.errors import UnsupportedError
 from optpart.kernels.compiled import inner, kernel
 from optpart.kernels.struct import FloatMatrix, Floats, Ints, Struct, WordMatrix
 from optpart.kernels.tasks import Tasks

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, load
-from optpart.errors import InputError
+from optpart.base.errors import InputError
 from optpart.kernels.compiled import arrays
 from optpart.methods import registry
 from optpart.problem.model import Communication, Memory

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, clock
-from optpart.errors import UnsupportedError
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
+from optpart.applications.ordering.efficiency import assigned
+from optpart.applications.ordering.models import base_model
+from optpart.applications.ordering.replica import replica
+from optpart.base import clock
+from optpart.base.errors import UnsupportedError
 from optpart.kernels.tasks import Tasks, tasks
-from optpart.ordering.efficiency import assigned
-from optpart.ordering.models import base_model
-from optpart.ordering.replica import replica
 from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optpart import Cluster, Device, GraphBuilder, Instance
+from optpart.applications.ordering.efficiency import assigned
 from optpart.kernels.tasks import Tasks, tasks
-from optpart.ordering.efficiency import assigned
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.as_received import as_received
 from optpart.strategies.scheduling.random_order import random_order

@@ -1,0 +1,122 @@
+"""Strategies without search: one decision for all groups, or one device for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import accumulate
+from typing import Literal
+
+from optpart.applications.training.actions import decision, even, gradients, proportional
+from optpart.applications.training.groups import positions
+from optpart.applications.training.makers.base import DEFAULT, Budget, Made, Maker, best_of
+from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.strategy import Decision
+
+Counts = tuple[int, ...]
+
+_MISSING = "more replicas than samples, or links are missing for the gradients"
+
+
+def _baseline(
+    counts: Callable[[StrategyProblem], Counts], sync: Literal["ps", "allreduce"]
+) -> Maker:
+    def make(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
+        return best_of(problem, [replicated(problem, counts(problem), sync)], _MISSING)
+
+    return make
+
+
+#: The baselines of [G]: one replica of the model on every device (EV), or replicas in proportion to
+#: the speeds (CP), with parameter servers or AllReduce.
+ev_ps, ev_ar = _baseline(even, "ps"), _baseline(even, "allreduce")
+cp_ps, cp_ar = _baseline(proportional, "ps"), _baseline(proportional, "allreduce")
+
+
+def single(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
+    """Run everything on one device: the one where the iteration ends first and memory holds."""
+    return best_of(problem, singles(problem))
+
+
+def round_robin(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
+    """Place the groups along the forward pass on the devices in turn."""
+    return best_of(problem, [in_turn(problem)])
+
+
+def blocks(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
+    """Cut the groups along the forward pass into one block of about equal time per device.
+
+    Times are means over the kinds of devices: the blocks do not care which device is faster.
+    """
+    return best_of(problem, [in_blocks(problem)])
+
+
+def singles(problem: StrategyProblem) -> list[list[Decision]]:
+    """Return the strategies that use one device."""
+    k, groups = len(problem.cluster), len(problem.groups)
+    return [[Decision.on(d, k)] * groups for d in range(k)]
+
+
+def replicated(
+    problem: StrategyProblem, counts: Counts, sync: Literal["ps", "allreduce"]
+) -> list[Decision] | None:
+    """Return the strategy of the same replicas for all groups; ``None`` if it is impossible."""
+    found = []
+    for g in range(len(problem.groups)):
+        chosen = decision(problem, g, counts, sync)
+        if chosen is None:
+            return None
+        found.append(chosen)
+    return found
+
+
+def spread(problem: StrategyProblem, counts: Counts) -> list[Decision] | None:
+    """Return the strategy of the same replicas for all groups, whose servers share the gradients.
+
+    The group with the most bytes of gradients comes first, and goes to the server that has the
+    fewest. ``None`` if parameter servers are impossible.
+    """
+    found = replicated(problem, counts, "ps")
+    if found is None:
+        return None
+    sizes = [sum(size for _, _, size in gradients(problem, g)) for g in range(len(found))]
+    load = dict.fromkeys(found[0].devices, Fraction(0))
+    for g in sorted(range(len(found)), key=lambda g: -sizes[g]):
+        if isinstance(found[g].sync, int):
+            server = min(load, key=lambda d: load[d])
+            load[server] += sizes[g]
+            found[g] = Decision(counts, server)
+    return found
+
+
+def in_turn(problem: StrategyProblem) -> list[Decision]:
+    """Return the strategy of :func:`round_robin`."""
+    k = len(problem.cluster)
+    return placed(problem, {g: i % k for i, g in enumerate(groups_along(problem))})
+
+
+def in_blocks(problem: StrategyProblem) -> list[Decision]:
+    """Return the strategy of :func:`blocks`."""
+    k, order = len(problem.cluster), groups_along(problem)
+    time = problem.graph.times(problem.batch).mean(axis=1)
+    lengths = [float(time[list(problem.groups[g])].sum()) for g in order]
+    total = sum(lengths)
+    if not total:
+        lengths, total = [1.0] * len(order), float(len(order))
+    # The middle of a group decides to which block it belongs.
+    middles = (end - length / 2 for end, length in zip(accumulate(lengths), lengths, strict=True))
+    return placed(
+        problem, {g: min(k - 1, int(k * at / total)) for g, at in zip(order, middles, strict=True)}
+    )
+
+
+def groups_along(problem: StrategyProblem) -> list[int]:
+    """Return the groups in the order of the forward pass."""
+    position, groups = positions(problem.graph), problem.groups
+    return sorted(range(len(groups)), key=lambda g: (max(position[o] for o in groups[g]), g))
+
+
+def placed(problem: StrategyProblem, device: dict[int, int]) -> list[Decision]:
+    """Return the strategy that puts every group on the given device."""
+    k = len(problem.cluster)
+    return [Decision.on(device[g], k) for g in range(len(problem.groups))]

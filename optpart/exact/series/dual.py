@@ -1,0 +1,453 @@
+"""Lagrangian relaxation of memory: prices, and what the rest of the graph costs at these prices.
+
+Let every unit of memory on device ``d`` cost ``λ_d ≥ 0`` ticks. In a schedule within the capacities
+``M_d``, all memory together costs at most ``Σ λ_d·M_d``. So the least of time plus cost, over all
+schedules whether they fit or not, less ``Σ λ_d·M_d``, bounds the makespan. Without the limits, the
+parts of a graph meet in the device and the end of a cut vertex alone, apart from edges that jump
+over it and groups that span it, both of which the relaxation ignores. So the least is a shortest
+path over the devices of the cut vertices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.base import clock
+from optpart.exact.series.choosing import choose
+from optpart.exact.series.columns import Pool, Sequence, prices
+from optpart.exact.series.kernel import (
+    COST,
+    ENTRY,
+    MEMORY,
+    Limits,
+    Prices,
+    Scratch,
+    Tasks,
+    advance,
+    table,
+)
+from optpart.exact.series.lattice import NEVER, Lattice
+from optpart.exact.series.problem import Series
+
+#: Labels kept per downset: few to collect columns, many to prove that none is missing.
+_FEW, _MANY = 20, (20, 300, 3_000, 30_000)
+
+#: Of a part with more downsets than this, each gets accordingly fewer labels.
+_NODES = 600
+
+#: Nodes of the search over choices of devices, and what it may miss by, as a share of a schedule:
+#: to collect columns, and to raise the bound.
+_SEARCHED, _MISSED = (10_000, 150_000), (1e-3, 2e-5)
+
+#: Nodes of one search per second that is left.
+_NODES_PER_SECOND = 20_000
+
+#: Labels made per second, roughly, and those that an extension may make however late it is.
+_PACE, _LEAST_MADE = 150_000, 5_000
+
+#: What costs at most as much as this many capacities; the costs of one fit 58 bits.
+_MOST_CAPACITIES = 16
+
+#: Relative improvement of the bound below which prices are settled.
+_SETTLED = 2e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Prices of memory, and lower bounds of everything that follows each cut.
+
+    Attributes
+    ----------
+    series : Series
+    price : ndarray of int64, length k
+        Ticks per unit of memory, times ``2**shift``.
+    shift : int
+    after : ndarray of int64, (parts + 1) × k
+        Row ``i``: the least time from the end of the cut vertex before part ``i`` to the end of the
+        schedule, plus the cost of all memory taken from there on, for each device of that vertex.
+    remain : ndarray of int64, n × k
+        The same from the start of each vertex, less the least cost of every vertex from there on
+        in its part; along one path only.
+    bound : int
+        Lower bound of the makespan in ticks.
+    """
+
+    series: Series
+    price: NDArray[np.int64]
+    shift: int
+    cost: NDArray[np.int64]
+    least: NDArray[np.int64]
+    after: NDArray[np.int64]
+    remain: NDArray[np.int64]
+    bound: int
+
+    def rest_cost(self, lattice: Lattice) -> NDArray[np.int64]:
+        """Return the least cost of what is still to be placed in a part, for each downset."""
+        rest: NDArray[np.int64] = (lattice.rest @ self.least[lattice.vertices]).astype(np.int64)
+        return rest
+
+
+class Pricing:
+    """Relaxations of one instance at changing prices, and the columns that they have used.
+
+    It looks at the limit of :mod:`optpart.base.clock`, and raises ``OutOfTimeError`` beyond it.
+
+    Parameters
+    ----------
+    upper : int
+        Ticks of a schedule, or of a horizon.
+    """
+
+    def __init__(self, series: Series, upper: int) -> None:
+        self.series = series
+        self.upper = max(1, upper)
+        self.pool = Pool(len(series), series.devices)
+        # Prices times capacities stay below 2^58, as no price is worth more than 8 schedules.
+        self.shift = max(0, min(40, 58 - (8 * self.upper).bit_length()))
+        self._add_single_vertices()
+
+    @cached_property
+    def _wide(self) -> bool:
+        """True if any part has more than one vertex."""
+        return any(len(part.vertices) > 1 for part in self.series.parts)
+
+    def run(self, deadline: float) -> Iterator[Dual]:
+        """Yield relaxations; the bounds rise on the whole, until prices settle."""
+        series = self.series
+        value = np.zeros(series.devices)
+        labels = _FEW if self._wide and series.limited else _MANY[-1]
+        dual = self.relax(value, labels, deadline)
+        yield dual
+        best = dual.bound
+        while series.limited and best < self.upper and clock.now() < deadline:
+            known = len(self.pool)
+            found = self._prices(series.capacity.astype(np.float64))
+            if found is None:
+                return
+            value, hoped = found
+            dual = self.relax(value, labels, deadline)
+            yield dual
+            gain, best = dual.bound - best, max(best, dual.bound)
+            settled = len(self.pool) == known or hoped - best <= _SETTLED * abs(best)
+            if settled or gain <= _SETTLED * abs(best):
+                if labels == _MANY[-1] and settled:
+                    break
+                labels = _MANY[-1]
+        yield from self._elsewhere(value, deadline)
+
+    def _elsewhere(self, value: NDArray[np.float64], deadline: float) -> Iterator[Dual]:
+        """Yield relaxations with prices that are best if some device has less or more room.
+
+        They bound schedules whose first parts have used more or less of it than usual.
+        """
+        series = self.series
+        limited = np.unique(series.kind[series.capacity >= 0])
+        known = {tuple(value)}
+        for factor in (0.7, 1.4):
+            for d in limited:
+                if clock.now() > deadline:
+                    return
+                capacity = series.capacity.astype(np.float64)
+                capacity[series.kind == d] *= factor
+                found = self._prices(capacity)
+                if found is not None and tuple(found[0]) not in known:
+                    known.add(tuple(found[0]))
+                    yield self.relax(found[0], _MANY[-1], deadline)
+
+    def relax(self, value: NDArray[np.float64], labels: int, deadline: float) -> Dual:
+        """Return the relaxation at given prices.
+
+        Parameters
+        ----------
+        value : ndarray, length k
+            Ticks per unit of memory, the same for identical devices.
+        labels : int
+            Labels to keep per downset; with fewer than there are, the bound is weaker but valid.
+        """
+        series, k = self.series, self.series.devices
+        limited = series.capacity >= 0
+        most = 8.0 * self.upper / np.maximum(1, series.capacity)
+        price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
+        price = price.astype(np.int64)
+        # Beyond many capacities, memory costs nothing more, so that costs fit 64 bits.
+        most_paid = np.where(limited, _MOST_CAPACITIES * np.maximum(1, series.capacity), 0)
+        cost = np.minimum(series.charge[:, None], most_paid[None, :]) * price >> self.shift
+        least = np.where(series.duration >= 0, cost, NEVER).min(axis=1)
+        after = np.zeros((len(series) + 1, k), dtype=np.int64)
+        remain = np.full((series.instance.vertices, k), NEVER, dtype=np.int64)
+        dual = Dual(series, price, self.shift, cost, least, after, remain, 0)
+        pool = self.pool.columns()
+        for i in range(len(series) - 1, -1, -1):
+            clock.check_time()
+            self._fill_remain(dual, i)
+            here = slice(pool.first[i], pool.first[i + 1])
+            total = pool.time[here] + pool.memory[here] @ (price * 2.0**-self.shift)
+            total = np.floor(total + after[i + 1, pool.end[here]])
+            for d in series.allowed_before(i):
+                same = int(series.kind[d])
+                if same != d:
+                    after[i, d] = after[i, same]
+                    continue
+                known = total[pool.start[here] == d].min(initial=NEVER)
+                after[i, d] = self._least_after(dual, i, d, int(known), labels, deadline)
+            if i:
+                after[i, series.duration[series.cut(i)] < 0] = NEVER
+        paid = sum(
+            -((-int(x) * int(m)) >> self.shift)
+            for x, m in zip(price, series.capacity, strict=True)
+            if m >= 0
+        )
+        return Dual(series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - paid)
+
+    def _prices(self, capacity: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+        """Return prices that are best for the columns in the pool, the same for identical devices.
+
+        Of identical devices, the next part begins on the first, and their memory is one knapsack.
+        """
+        kind = self.series.kind
+        columns = self.pool.columns()
+        same = (kind[:, None] == np.arange(len(kind))[None, :]).astype(np.int64)
+        pooled = np.where(same.any(axis=0), same.T @ capacity, -1.0)
+        found = prices(
+            columns._replace(end=kind[columns.end], memory=columns.memory @ same),
+            np.where(capacity[kind] < 0, -1.0, pooled),
+            float(self.upper),
+        )
+        return None if found is None else (found[0][kind], found[1])
+
+    # --- one part --------------------------------------------------------------------------
+
+    def _add_single_vertices(self) -> None:
+        """Add every column of the parts of one vertex."""
+        series = self.series
+        for i, part in enumerate(series.parts):
+            clock.check_time()
+            if len(part.vertices) > 1:
+                continue
+            v = part.vertices[0]
+            for d in series.allowed_before(i):
+                for e, arrival in enumerate(series.arrivals(i, d, [v])[0].tolist()):
+                    if arrival < NEVER:
+                        used = np.zeros(series.devices, dtype=np.int64)
+                        used[e] = series.charge[v]
+                        run = int(series.duration[v, e])
+                        self.pool.add(i, d, e if part.closed else 0, arrival + run, used, ((v, e),))
+
+    def _fill_remain(self, dual: Dual, i: int) -> None:
+        """Fill ``remain`` for a part, once ``after`` is known for the next."""
+        series, part = self.series, self.series.parts[i]
+        for v in reversed(part.vertices):
+            run = series.duration[v]
+            here = run + dual.cost[v] - dual.least[v]
+            if part.closed and v == part.vertices[-1]:
+                here = here + dual.after[i + 1]
+            else:
+                tail = np.zeros(series.devices, dtype=np.int64)
+                for w, row in series.links.after[v]:
+                    if series.part_of[w] == i:
+                        there = series.links.delays[row] + dual.remain[w][None, :]
+                        tail = np.maximum(tail, there.min(axis=1))
+                here = here + tail
+            dual.remain[v] = np.where(run >= 0, np.minimum(here, NEVER), NEVER)
+
+    def _along_paths(self, dual: Dual, i: int, device: int) -> int:
+        """Return the least time and cost from a cut on, along one path through the next part."""
+        series, part = self.series, self.series.parts[i]
+        ready = (
+            [w for w, _ in series.links.after[series.cut(i)] if series.part_of[w] == i]
+            if i
+            else [v for v in part.vertices if not series.links.before[v]]
+        )
+        times = series.arrivals(i, device, ready) + dual.remain[ready]
+        longest = int(times.min(axis=1).max(initial=0))
+        return min(NEVER, longest + int(dual.least[list(part.vertices)].sum()))
+
+    def _least_after(
+        self, dual: Dual, i: int, device: int, known: int, labels: int, deadline: float
+    ) -> int:
+        """Return the least time and cost from a cut on; ``known`` is that of a known column."""
+        bound = self._along_paths(dual, i, device)
+        stretch = self.series.stretches[i]
+        best = known
+        if stretch.chains is not None:
+            best, dropped = self._chosen(dual, i, device, best, labels > _FEW, deadline)
+            bound = max(bound, min(best, dropped))
+        if len(stretch.part.vertices) == 1 or stretch.lattice is None:
+            return bound
+        took = 0.0
+        for beam in _MANY:
+            begin = clock.now()
+            # A pass with more labels takes about ten times as long.
+            if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
+                break
+            narrow = max(2, beam * _NODES // max(_NODES, stretch.lattice.nodes))
+            found = self._cheapest(dual, i, device, best, narrow, deadline)
+            bound = max(bound, min(found))
+            best = min(best, found[0])
+            took = clock.now() - begin
+        return bound
+
+    def _chosen(
+        self, dual: Dual, i: int, device: int, upper: int, careful: bool, deadline: float
+    ) -> tuple[int, int]:
+        """Search for the cheapest choice of devices below ``upper``.
+
+        Returns
+        -------
+        (int, int)
+            A lower bound of its value, and the least value of what was given up.
+        """
+        left = max(0.1, deadline - clock.now())
+        found = choose(
+            self.series,
+            i,
+            device,
+            (dual.cost[None], dual.after[i + 1][None]),
+            np.array([upper]),
+            self.series.capacity,
+            best_only=True,
+            slack=int(_MISSED[careful] * self.upper),
+            most=0,
+            nodes=min(_SEARCHED[careful], int(_NODES_PER_SECOND * left)),
+        )
+        for row in range(len(found.end)):
+            self.pool.add(
+                i,
+                device,
+                int(found.end[row]),
+                int(found.time[row]),
+                found.taken[row],
+                found.sequence(row),
+            )
+        return min(upper, int(found.value.min(initial=NEVER))), found.dropped
+
+    def _cheapest(
+        self, dual: Dual, i: int, device: int, upper: int, beam: int, deadline: float
+    ) -> tuple[int, int]:
+        """Return the cheapest column below ``upper``, and the least bound of what was dropped."""
+        series, stretch = self.series, self.series.stretches[i]
+        assert stretch.lattice is not None
+        final, cost, memory, last, history, dropped = extend(
+            series,
+            i,
+            [dual],
+            (
+                series.first_label(i, device)[None, :],
+                np.zeros(1, dtype=np.int64),
+                np.zeros((1, series.devices), dtype=np.int64),
+            ),
+            upper,
+            beam,
+            deadline,
+            pricing=True,
+        )
+        best = upper
+        for row in range(len(final)):
+            end = int(history[last[row], 2]) if stretch.part.closed else 0
+            span = int(final[row, 0])
+            self.pool.add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
+            following = int(dual.after[i + 1, end]) if stretch.part.closed else 0
+            best = min(best, span + int(cost[row]) + following)
+        return best, dropped
+
+
+def traced(history: NDArray[np.int64], entry: int) -> tuple[int, Sequence]:
+    """Return the label at the start of a history that leads to an entry, and the steps between."""
+    backwards: list[tuple[int, int]] = []
+    while entry >= 0:
+        entry, v, d = history[entry].tolist()
+        backwards.append((v, d))
+    return -1 - entry, tuple(reversed(backwards))
+
+
+class Extended(NamedTuple):
+    """Labels of a whole part.
+
+    Attributes
+    ----------
+    time : ndarray, labels × (1 + k + …)
+        The end of all so far, and when each device and each slot can be used.
+    cost : ndarray
+    memory : ndarray, labels × k
+    last : ndarray
+        Their entries in the history.
+    history : ndarray, entries × 3
+        For every label made: the entry before (−1 − i for label i of the start), vertex, device.
+    dropped : int
+        The least bound of a label that was given up.
+    """
+
+    time: NDArray[np.int64]
+    cost: NDArray[np.int64]
+    memory: NDArray[np.int64]
+    last: NDArray[np.int64]
+    history: NDArray[np.int64]
+    dropped: int
+
+
+def extend(
+    series: Series,
+    i: int,
+    duals: list[Dual],
+    labels: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    upper: int,
+    beam: int,
+    deadline: float,
+    *,
+    pricing: bool = False,
+    whole: bool = False,
+) -> Extended:
+    """Extend labels through a part; see :func:`~optpart.exact.series.kernel.advance`.
+
+    Parameters
+    ----------
+    labels : tuple of ndarray
+        Times, costs and memory.
+    pricing : bool
+        Whether memory has a price in the labels, rather than a limit.
+    whole : bool
+        Whether the labels hold all memory taken since the start of the schedule.
+    """
+    stretch, lattice, k = series.stretches[i], series.stretches[i].lattice, series.devices
+    assert lattice is not None
+    tasks = Tasks(
+        duration=series.duration,
+        delays=series.links.delays,
+        capacity=series.capacity,
+        place=series.places(i),
+        rest_need=stretch.rest_need,
+        cost=duals[0].cost if pricing else np.zeros(series.duration.shape, dtype=np.int64),
+    )
+    prices = Prices(
+        price=np.stack([dual.price for dual in duals]),
+        shift=duals[0].shift,
+        remain=np.stack([dual.remain for dual in duals]),
+        rest_cost=np.stack([dual.rest_cost(lattice) for dual in duals]),
+        after=np.stack([dual.after[i + 1] for dual in duals]),
+    )
+    limits = Limits(
+        upper=upper,
+        beam=beam,
+        most=max(_LEAST_MADE, int(_PACE * (deadline - clock.now()))),
+        pareto=not pricing,
+        whole=whole,
+        open_end=not stretch.part.closed,
+        by_end=not whole,
+    )
+    scratch = Scratch.of(len(lattice.vertices), k)
+    begun = table(lattice, *labels)
+    found, history, written, dropped = advance(lattice, tasks, prices, limits, scratch, begun)
+    return Extended(
+        time=np.ascontiguousarray(found[:, MEMORY + k :]),
+        cost=found[:, COST].copy(),
+        memory=np.ascontiguousarray(found[:, MEMORY : MEMORY + k]),
+        last=found[:, ENTRY].copy(),
+        history=history[:written].copy(),
+        dropped=int(dropped),
+    )

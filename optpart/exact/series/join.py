@@ -1,0 +1,237 @@
+"""The compiled loop that extends labels by whole columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.exact.series.kernel import grown, ordered, paid
+from optpart.exact.series.lattice import NEVER
+from optpart.kernels.compiled import inner, long_kernel
+from optpart.kernels.struct import LongMatrix, Longs, Struct
+
+#: Kept labels with which a label is compared.
+_MOST_COMPARED = 1500
+
+#: Labels made at one cut, which limits the memory taken.
+_MOST_MADE = 5_000_000
+
+#: Columns of the table of new labels: device and end of the cut vertex, bound, label before, column
+#: of the part. Then comes the memory taken per device, and then the new name of each device.
+_DEVICE, _TIME, _BOUND, _FROM, _COLUMN, _MEMORY = range(6)
+
+
+class Ends(Struct):
+    """Labels before a part: device and end of the cut vertex, memory (labels × k) taken so far."""
+
+    device: Longs
+    time: Longs
+    memory: LongMatrix
+
+
+class Extensions(Struct):
+    """The columns of a part.
+
+    Attributes
+    ----------
+    first : ndarray, length k + 1
+        First column of each device of the cut vertex before the part.
+    end, span, taken : ndarray
+        Device of the cut vertex after it, ticks between the ends of both, memory taken.
+    """
+
+    first: Longs
+    end: Longs
+    span: Longs
+    taken: LongMatrix
+
+
+class Cut(Struct):
+    """The state at the cut after the part.
+
+    Attributes
+    ----------
+    after, price : ndarray, duals × k
+        Of every dual.
+    shift : int
+        Prices are multiplied by ``2**shift``.
+    capacity : ndarray, length k
+    rest_need : int
+        Memory of the units that follow the part.
+    ahead : ndarray, k × k
+        A label on ``d`` is as good as one on ``e`` if it ends at least ``ahead[d, e]`` earlier.
+    kind : ndarray, length k
+        Class of each device; those of one class are identical.
+    upper : int
+        Labels whose bound reaches this are left out.
+    beam : int
+        Labels to keep per device.
+    """
+
+    after: LongMatrix
+    price: LongMatrix
+    shift: int
+    capacity: Longs
+    rest_need: int
+    ahead: LongMatrix
+    kind: Longs
+    upper: int
+    beam: int
+
+
+def joined(
+    labels: Ends, columns: Extensions, cut: Cut
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    int,
+]:
+    """Extend labels before a part by its columns.
+
+    Returns
+    -------
+    device, time, memory, from label, column, renamed : ndarray
+        The labels after the part, best bounds first. Identical devices are renamed, so that labels
+        that differ in their names alone are equal: ``renamed[l, d]`` is the new name of ``d``.
+    dropped : int
+        The least bound of a label given up because there were too many.
+    """
+    found, dropped = join(labels, columns, cut)
+    k = len(cut.capacity)
+    return (
+        found[:, _DEVICE].copy(),
+        found[:, _TIME].copy(),
+        np.ascontiguousarray(found[:, _MEMORY : _MEMORY + k]),
+        found[:, _FROM].copy(),
+        found[:, _COLUMN].copy(),
+        np.ascontiguousarray(found[:, _MEMORY + k :]),
+        int(dropped),
+    )
+
+
+@long_kernel
+def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
+    """Return the table of :func:`joined`, and the least bound given up."""
+    devices = len(cut.capacity)
+    found = np.empty((1024, _MEMORY + 2 * devices), dtype=np.int64)
+    taken, name = np.empty(devices, dtype=np.int64), np.empty(devices, dtype=np.int64)
+    dropped = np.int64(NEVER)
+    count = 0
+    for i in range(len(labels.device)):
+        before = labels.device[i]
+        for c in range(columns.first[before], columns.first[before + 1]):
+            if not _take(labels.memory[i], columns.taken[c], cut, taken):
+                continue
+            e, ends = columns.end[c], labels.time[i] + columns.span[c]
+            bound = np.int64(-NEVER)
+            for j in range(len(cut.price)):
+                cost = paid(cut.price[j], cut.shift, cut.capacity, taken)
+                bound = max(bound, ends + cut.after[j, e] + cost)
+            if bound >= cut.upper:
+                continue
+            if count == _MOST_MADE:
+                dropped = min(dropped, bound)
+                continue
+            if count == len(found):
+                found = grown(found, 2 * count)
+            _rename(taken, e, cut.kind, name)
+            row = found[count]
+            row[_DEVICE], row[_TIME], row[_BOUND] = name[e], ends, bound
+            row[_FROM], row[_COLUMN] = i, c
+            for d in range(devices):
+                row[_MEMORY + name[d]] = taken[d]
+                row[_MEMORY + devices + d] = name[d]
+            count += 1
+    order = ordered(found, count, _BOUND, _BOUND)
+    total, lost = _select(found, order, cut)
+    kept = np.empty((total, found.shape[1]), dtype=np.int64)
+    for y in range(total):
+        for x in range(found.shape[1]):
+            kept[y, x] = found[order[y], x]
+    return kept, min(dropped, lost)
+
+
+@inner
+def _take(memory: Any, taken: Any, cut: Cut, row: Any) -> Any:
+    """Fill in the memory taken after a column; return whether that and all that is left fits."""
+    unlimited = False
+    free = np.int64(0)
+    for d in range(len(row)):
+        used = memory[d] + taken[d]
+        if cut.capacity[d] < 0:
+            used = np.int64(0)
+            unlimited = True
+        else:
+            if used > cut.capacity[d]:
+                return False
+            free += cut.capacity[d] - used
+            # More room than all that is left to place is no advantage.
+            used = max(used, cut.capacity[d] - cut.rest_need)
+        row[d] = used
+    return unlimited or free >= cut.rest_need
+
+
+@inner
+def _select(found: Any, order: Any, cut: Cut) -> Any:
+    """Keep the best labels of each device that no other dominates.
+
+    Returns
+    -------
+    total : int
+        Their number; they become the first of the order.
+    dropped : int
+        The least bound of those for which there was no room.
+    """
+    devices = len(cut.capacity)
+    full = np.zeros(devices, dtype=np.int64)
+    dropped = np.int64(NEVER)
+    total = 0
+    for x in range(len(order)):
+        row = found[order[x]]
+        if full[row[_DEVICE]] >= cut.beam:
+            dropped = min(dropped, row[_BOUND])
+            continue
+        dominated = False
+        for y in range(min(total, _MOST_COMPARED)):
+            other = found[order[y]]
+            if other[_TIME] + cut.ahead[other[_DEVICE], row[_DEVICE]] > row[_TIME]:
+                continue
+            worse = False
+            for d in range(_MEMORY, _MEMORY + devices):
+                if other[d] > row[d]:
+                    worse = True
+                    break
+            if not worse:
+                dominated = True
+                break
+        if not dominated:
+            order[total] = order[x]
+            total += 1
+            full[row[_DEVICE]] += 1
+    return total, dropped
+
+
+@inner
+def _rename(memory: Any, device: int, kind: Any, name: Any) -> None:
+    """Name the devices of each class anew: first ``device``, then by memory, most first."""
+    devices = len(kind)
+    for d in range(devices):
+        place = 0
+        for e in range(devices):
+            if e == d or kind[e] != kind[d] or d == device:
+                continue
+            if e == device or memory[e] > memory[d] or (memory[e] == memory[d] and e < d):
+                place += 1
+        # The place-th device of its class.
+        for e in range(devices):
+            if kind[e] == kind[d]:
+                if place == 0:
+                    name[d] = e
+                    break
+                place -= 1

@@ -1,0 +1,259 @@
+"""An instance as the series decomposition sees it: times in ticks, parts, memory as knapsacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.base.clock import check_time
+from optpart.exact.series.chains import Chains, chains
+from optpart.exact.series.lattice import NEVER, Lattice, Links, build, touched
+from optpart.exact.series.parts import Part, parts
+from optpart.exact.symmetry import interchangeable_devices
+from optpart.kernels.ticks import Grid
+from optpart.problem.instance import Instance
+
+#: Downsets of one part beyond which it is only bounded, not solved.
+MOST_DOWNSETS = 20_000
+
+#: The same for parts that the search over choices of devices suits.
+_MOST_DOWNSETS_OF_CHAINS = 1_000
+
+#: Steps that all bounds of what follows a choice in a part may take, about a second.
+_MOST_STEPS = 500_000_000
+
+#: Parts connected by edges that jump over a cut vertex are joined up to this many vertices.
+MOST_MERGED = 40
+
+#: Memory in whole units beyond which it is rounded down, so that prices times memory fit 64 bits.
+_MOST_MEMORY = 2**50
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """One part, ready for the compiled loops.
+
+    Attributes
+    ----------
+    lattice : Lattice or None
+        ``None`` if the part has too many downsets.
+    chains : Chains or None
+        For the search over choices of devices. ``None`` if that does not suit the part.
+    waiting : list of int
+        The vertices about which something is known before the part begins.
+    rest_need : ndarray, length nodes
+        Memory of the units of which no member is placed yet, for each downset.
+    later : int
+        The same after the part.
+    alone : bool
+        Whether only the device and the end of the cut vertex before matter to it, and only those of
+        its own cut vertex to what follows.
+    """
+
+    part: Part
+    lattice: Lattice | None
+    chains: Chains | None
+    waiting: list[int]
+    rest_need: NDArray[np.int64]
+    later: int
+    alone: bool
+
+
+class Series:
+    """The parts of an instance on a grid.
+
+    Building it looks at the limit of :mod:`optpart.base.clock`, and raises ``OutOfTimeError``
+    beyond it.
+
+    Memory ``estimate`` is a knapsack per device. Under ``refcount`` only resident memory counts,
+    and under ``edges`` none: relaxations, like ignoring that transfers take turns.
+
+    Parameters
+    ----------
+    makespan : Fraction, optional
+        A known upper bound, for the choice of the grid.
+    """
+
+    def __init__(self, instance: Instance, makespan: Fraction | None = None) -> None:
+        self.instance = instance
+        self.devices = instance.devices
+        self.grid = Grid.of(instance, makespan)
+        self.duration = self.grid.duration
+        self.need, self.capacity = _memory(instance)
+        self.kind = np.arange(self.devices)
+        for members in interchangeable_devices(instance):
+            self.kind[members] = members[0]
+        self.charge = self._charge()
+        self.links = Links(instance, self.grid, self.charge)
+        self.parts = self._merged(parts(instance.graph))
+        self.clean = self._clean(self.parts)
+        #: The part of each vertex.
+        self.part_of = np.zeros(instance.vertices, dtype=np.int64)
+        for i, part in enumerate(self.parts):
+            self.part_of[list(part.vertices)] = i
+        self.stretches = list(self._stretches())
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def limited(self) -> bool:
+        """True if any device has a memory limit that could bind."""
+        return bool((self.capacity >= 0).any())
+
+    @property
+    def solvable(self) -> bool:
+        """True if the ways to run every part can be enumerated."""
+        return all(x.lattice is not None or x.chains is not None for x in self.stretches)
+
+    def _charge(self) -> NDArray[np.int64]:
+        """Return the need of each unit, at its first member in topological order, length n.
+
+        Amounts in labels, prices, and what is still to come must all count a unit at one member:
+        counted twice, it would make a bound too large.
+        """
+        seen: set[int] = set()
+        charge = np.zeros(self.instance.vertices, dtype=np.int64)
+        for v in self.instance.graph.topological_order.tolist():
+            unit = int(self.instance.unit_of[v])
+            if unit not in seen:
+                seen.add(unit)
+                charge[v] = self.need[unit]
+        return charge
+
+    def places(self, i: int) -> NDArray[np.int64]:
+        """Return the position of each vertex in part ``i``, from 1; 0 outside.
+
+        Not kept, because the arrays of all parts together grow with the square of the graph.
+        """
+        place = np.zeros(self.instance.vertices, dtype=np.int64)
+        place[list(self.parts[i].vertices)] = 1 + np.arange(len(self.parts[i].vertices))
+        return place
+
+    def cut(self, i: int) -> int:
+        """Return the cut vertex before part ``i``; −1 before the first."""
+        return self.parts[i - 1].vertices[-1] if i else -1
+
+    def allowed_before(self, i: int) -> list[int]:
+        """Return the devices of the cut vertex before part ``i``; ``[0]`` before the first."""
+        return np.flatnonzero(self.duration[self.cut(i)] >= 0).tolist() if i else [0]
+
+    def arrivals(self, i: int, device: int, waiting: list[int]) -> NDArray[np.int64]:
+        """Return when vertices can start, if the cut vertex before part ``i`` ends at 0.
+
+        Returns
+        -------
+        ndarray, len(waiting) × k
+            Other vertices before the part are ignored.
+        """
+        before = self.cut(i)
+        sent = dict(self.links.after[before]) if i else {}
+        times = np.zeros((len(waiting), self.devices), dtype=np.int64)
+        for row, v in zip(times, waiting, strict=True):
+            if v in sent:
+                row[:] = self.links.delays[sent[v], device]
+            if i and v in self.links.mates[before]:
+                row[np.arange(self.devices) != device] = NEVER
+            if i and v in self.links.apart[before]:
+                row[device] = NEVER
+            row[self.duration[v] < 0] = NEVER
+        return times
+
+    def first_label(self, i: int, device: int) -> NDArray[np.int64]:
+        """Return the label before part ``i``, if the cut vertex before it ends at 0."""
+        lattice = self.stretches[i].lattice
+        assert lattice is not None
+        times = self.arrivals(i, device, lattice.slots(0).tolist())
+        return np.concatenate([np.zeros(1 + self.devices, dtype=np.int64), times.reshape(-1)])
+
+    # --- building --------------------------------------------------------------------------
+
+    def _stretches(self) -> Iterator[Stretch]:
+        done: set[int] = set()
+        waiting: set[int] = set()
+        later = int(self.charge.sum())
+        clean = self.clean
+        for i, part in enumerate(self.parts):
+            check_time()
+            alone = clean[i] and clean[i + 1]
+            split = None
+            if self.limited and alone and len(part.vertices) > 1:
+                split = self._chains(i)
+            most = MOST_DOWNSETS if split is None else _MOST_DOWNSETS_OF_CHAINS
+            lattice = build(part, done, waiting, self.links, most)
+            vertices = list(part.vertices)
+            later -= int(self.charge[vertices].sum())
+            rest_need = np.zeros(0, dtype=np.int64)
+            if lattice is not None:
+                rest_need = later + lattice.rest @ self.charge[vertices]
+            ready = {v for v in vertices if not self.links.before[v]}
+            known = sorted((waiting | ready) - done)
+            yield Stretch(part, lattice, split, known, rest_need, later, alone)
+            done |= set(part.vertices)
+            waiting = (waiting | touched(set(part.vertices), self.links)) - done
+
+    def _chains(self, i: int) -> Chains | None:
+        """Return the chains of a part, unless bounds of what follows a choice take too long."""
+        part = self.parts[i]
+        split = chains(part, self.cut(i), self.links)
+        if split is None:
+            return None
+        ends = self.devices if part.closed else 1
+        heads = int((split.link < 0).sum()) + self.devices
+        steps = ends * 2 * heads * len(split.vertices) * self.devices**2
+        return split if steps <= _MOST_STEPS else None
+
+    def _merged(self, split: list[Part]) -> list[Part]:
+        """Join parts that more than their cut vertex connects, up to a size."""
+        clean, merged = self._clean(split), [split[0]] if split else []
+        for i, part in enumerate(split[1:], 1):
+            last = merged[-1]
+            if not clean[i] and len(last.vertices) + len(part.vertices) <= MOST_MERGED:
+                merged[-1] = Part(last.vertices + part.vertices, part.closed)
+            else:
+                merged.append(part)
+        return merged
+
+    def _clean(self, split: list[Part]) -> list[bool]:
+        """Return, before each part and after the last, whether only the cut vertex matters there.
+
+        It does not if another earlier vertex has a successor, a colocated or a separated vertex
+        further on.
+        """
+        index = {v: i for i, part in enumerate(split) for v in part.vertices}
+        clean, reached = [True], 0
+        for i, part in enumerate(split):
+            check_time()
+            far = {
+                v: max((index[w] for w in touched({v}, self.links)), default=0)
+                for v in part.vertices
+            }
+            reached = max(reached, *(far[v] for v in part.vertices[:-1]), 0)
+            clean.append(reached <= i)
+            reached = max(reached, far[part.vertices[-1]])
+        return clean
+
+
+def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the need of each unit and the capacity of each device; −1 if it cannot bind.
+
+    If whole numbers would be too large, both are rounded down: what fits still does.
+    """
+    static, limits = instance.static_memory, instance.cluster.memory
+    common = math.lcm(static.denominator, *(m.denominator for m in limits if m is not None))
+    need = [int(x) * (common // static.denominator) for x in static.numerators.tolist()]
+    unit = max(1, math.gcd(*need)) if need else 1
+    total = sum(need)
+    divide = unit * max(1, -(-(total // unit) // _MOST_MEMORY))
+    capacity = [
+        -1 if m is None or m * common >= total else int(m * common) // divide for m in limits
+    ]
+    return (
+        np.array([x // divide for x in need], dtype=np.int64),
+        np.array(capacity, dtype=np.int64),
+    )

@@ -1,0 +1,139 @@
+"""JSON for all formats: exact decimals, no duplicate keys, faults in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
+from optpart.base.languages import to_json
+from optpart.problem.rational import decimal, shown
+
+#: The tokens that locate a key in a text that is known to be JSON.
+_TOKEN = re.compile(r'(?P<text>"(?:[^"\\]|\\.)*")\s*(?P<colon>:)?|[{}\[\]]', re.DOTALL)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON with exact decimals; every JSON file is read through this function.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, an object has a duplicate key, a number is not finite or has too many
+        digits, or a string has a lone surrogate.
+    """
+
+    def refuse(constant: str) -> Any:
+        raise InputError("", f"{constant} is not a finite number", "give a finite number")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            key, line, column = _second(text)
+            raise InputError(
+                f"line {line}, column {column}",
+                f"duplicate key {shown(key)}",
+                "give every key once",
+            )
+        return found
+
+    try:
+        document = json.loads(
+            text, parse_float=decimal, parse_constant=refuse, object_pairs_hook=once
+        )
+        if "\\ud" in text.lower():  # half a character, which cannot be written again
+            json.dumps(document, ensure_ascii=False, default=str).encode()
+        return document
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"line {error.lineno}, column {error.colno}",
+            f"is not JSON ({error.msg})",
+            "give a JSON document",
+        ) from None
+    except RecursionError:
+        raise InputError("", "is nested too deeply", "give a JSON document") from None
+    except UnicodeEncodeError:
+        raise InputError("", "has a string with a lone surrogate", "give valid text") from None
+    except ValueError as error:  # a number with too many digits
+        raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
+
+
+def _second(text: str) -> tuple[str, int, int]:
+    """Return the first duplicate key, with its line and column."""
+    above: list[set[str] | None] = []  # keys so far; None for a list
+    for token in _TOKEN.finditer(text):
+        match token[0][0]:
+            case "{":
+                above.append(set())
+            case "[":
+                above.append(None)
+            case "}" | "]":
+                above.pop()
+            case _:
+                had = above[-1] if above else None
+                if token["colon"] is None or had is None:
+                    continue
+                key = json.loads(token["text"])
+                if key in had:
+                    start = token.start()
+                    line_start = text.rfind("\n", 0, start) + 1
+                    return key, text.count("\n", 0, start) + 1, start - line_start + 1
+                had.add(key)
+    raise AssertionError("there is no duplicate key")
+
+
+def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
+    """Return ``value`` if it is an object with only known keys."""
+    if not isinstance(value, dict):
+        raise InputError(place, f"is {_kind(value)}", "give an object")
+    if not value.keys() <= known:
+        unknown = next(key for key in value if key not in known)
+        raise InputError(
+            place,
+            f"unknown key {shown(unknown)}",
+            choice(unknown, sorted(known), lead="known keys are"),
+        )
+    return value
+
+
+def sequence(value: Any, place: str) -> list[Any]:
+    """Return ``value`` if it is a list."""
+    if not isinstance(value, list):
+        raise InputError(place, f"is {_kind(value)}", "give a list")
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return names.get(type(value), "a boolean" if isinstance(value, bool) else "a number")
+
+
+def version(document: Any, expected: str) -> None:
+    """Check the ``format`` key."""
+    if not isinstance(document, dict):
+        raise InputError("", f"is {_kind(document)}", f'give an object with "format": "{expected}"')
+    if document.get("format") != expected:
+        found = f"is {document['format']!r}" if "format" in document else "is missing"
+        raise InputError("format", found, f'this version reads "{expected}"')
+
+
+def text(value: Any, place: str) -> str:
+    """Return ``value`` if it is a string."""
+    if not isinstance(value, str):
+        raise InputError(place, f"is {_kind(value)}", "give a string")
+    return value
+
+
+def pretty(document: dict[str, Any]) -> str:
+    """Write JSON with one line per entry of each top-level list, safe to show on a terminal."""
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            entries = ",\n  ".join(map(to_json, value))
+            lines.append(f"{to_json(key)}: [\n  {entries}]")
+        else:
+            lines.append(f"{to_json(key)}: {to_json(value)}")
+    return "{" + ",\n ".join(lines) + "}\n"

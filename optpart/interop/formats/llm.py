@@ -1,0 +1,831 @@
+"""Large language models as chains of transformer blocks, wherever their weights are read from.
+
+A reader (:mod:`~optpart.interop.formats.gguf`, :mod:`~optpart.interop.formats.safetensors`,
+:mod:`~optpart.interop.formats.llm_names`) says which weights a :class:`Transformer` has and where
+they belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes are in bytes.
+
+Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attention`` and
+``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
+``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
+experts. Each vertex hands its hidden states on to the next: batch x tokens x hidden numbers; a
+router also hands on which experts every token uses, and with what weights. Models of an encoder
+alone have neither cache nor causal mask, and no norm or head if their weights have none. A model of
+encoder and decoder has two such chains, ``encoder.embedding``, … and ``decoder.embedding``, …,
+``head``; every block of the decoder reads what the encoder ends with. One step computes both.
+
+Memory
+    The weights of a vertex and, for attention, the keys and values of ``context`` positions of
+    every sequence; under a sliding window, those of the window only. Blocks of a decoder also
+    hold keys and values of what the encoder read. If the head uses the matrix of the embedding,
+    they share a device and the embedding alone holds it, or each holds a copy. Buffers for
+    intermediate results are counted apart, as a reserve of every device: they are those of
+    llama.cpp with flash attention, for as many tokens as it computes at a time.
+
+Work
+    :mod:`~optpart.interop.formats.operator_cost` defines what counts. Every token is multiplied
+    with every matrix, of a mixture of experts with those of the experts that it uses. Attention
+    counts for each query, head and position that the causal mask and the window admit. Convolutions
+    of an embedding (images, sound) count; rows of a table are only read. Other elementwise
+    operations inside blocks (norms, activation functions, rotations) are not counted: together they
+    are less than a hundredth. The final norm is a vertex and counts.
+
+Bytes
+    A vertex reads its weights once, of the embedding only the rows of the tokens, of experts as
+    many as the tokens can use. It reads its input and writes its output. Attention also reads the
+    positions that it attends to and writes those of new tokens. Intermediate results inside a
+    vertex stay in caches, as fused kernels keep them.
+
+*Decoding* computes ``tokens`` new tokens per sequence (1) at the end of ``context`` positions:
+every weight is read for few operations. *Prefilling* computes ``tokens`` tokens (``context``) from
+an empty cache: each weight read serves them all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from optpart.base.choices import choice
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_TOKENS, check_size
+from optpart.interop.formats.operator_cost import (
+    NORMALIZATION,
+    RMS_NORMALIZATION,
+    attention,
+    contraction,
+)
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.rational import shown
+from optpart.problem.units import quantity
+from optpart.problem.workload import Work, Workload
+
+#: Elements and bytes of a block of each type. Names of quantised types are those of GGML.
+TYPES = {
+    "float64": (1, 8), "float32": (1, 4), "float16": (1, 2), "bfloat16": (1, 2), "float8": (1, 1),
+    "int64": (1, 8), "int32": (1, 4), "int16": (1, 2), "int8": (1, 1),
+    "q4_0": (32, 18), "q4_1": (32, 20), "q5_0": (32, 22), "q5_1": (32, 24), "q8_0": (32, 34),
+    "q2_K": (256, 84), "q3_K": (256, 110), "q4_K": (256, 144), "q5_K": (256, 176),
+    "q6_K": (256, 210),
+    "iq1_s": (256, 50), "iq1_m": (256, 56), "iq2_xxs": (256, 66), "iq2_xs": (256, 74),
+    "iq2_s": (256, 82), "iq3_xxs": (256, 98), "iq3_s": (256, 110), "iq4_nl": (32, 18),
+    "iq4_xs": (256, 136), "tq1_0": (256, 54), "tq2_0": (256, 66),
+    "mxfp4": (32, 17), "nvfp4": (64, 36),
+}  # fmt: skip
+
+_SAME = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "fp32": "float32", "fp16": "float16", "fp8": "float8",
+}  # fmt: skip
+_TYPE_OF = {name.lower(): name for name in TYPES} | _SAME
+
+EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
+    "embedding", "attention", "cross", "mlp", "norm", "head",
+)  # fmt: skip
+#: The part of a feed-forward that is a mixture of experts.
+EXPERTS = "experts"
+
+GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
+
+#: Far beyond any model; a count is a few digits in a file.
+MOST_LAYERS = 10_000
+
+#: Bytes that a runtime takes on a device for itself: what llama.cpp leaves free (``--fit-target``).
+RUNTIME = 2**30
+#: Tokens that llama.cpp computes at a time (``--ubatch-size``).
+_AT_A_TIME = 512
+#: Parts of a prompt that its devices work on at a time (``GGML_SCHED_MAX_COPIES``).
+_COPIES = 4
+
+_CONTEXT = 4096
+_LOGITS = "float32"  # as samplers take them
+
+#: Kind of each norm, and its operations per element.
+_NORMS = {
+    "layer": ("LayerNormalization", NORMALIZATION),
+    "rms": ("RMSNormalization", RMS_NORMALIZATION),
+}
+
+
+class Weight(NamedTuple):
+    """A tensor of weights.
+
+    Attributes
+    ----------
+    place : str
+        One of :data:`PLACES`; ``cross`` for what makes keys and values of the encoder's output.
+    layer : int or None
+        The block that holds it; ``None`` outside of blocks, or if every block holds a copy.
+    shape : tuple of int
+        The last axis is contiguous.
+    type : str
+        One of :data:`TYPES`.
+    experts : bool
+        Whether it belongs to experts of a mixture, alike, of which a token uses some.
+    uses : int
+        How often a convolution of the embedding is applied for each position.
+    """
+
+    place: str
+    layer: int | None
+    shape: tuple[int, ...]
+    type: str
+    experts: bool = False
+    uses: int = 1
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return size(self.type, self.shape)
+
+    @property
+    def is_matrix(self) -> bool:
+        """True if tokens are multiplied with it; vectors are added or scale."""
+        return len(self.shape) > 1
+
+
+class Layer(NamedTuple):
+    """The attention of a block.
+
+    Attributes
+    ----------
+    heads, kv_heads : int
+    key_width, value_width : int
+        Elements per head.
+    window : int or None
+        How many positions a token attends to at most, itself included.
+    latent : int or None
+        Elements of a position in the cache, if keys and values of all heads are made of them.
+    """
+
+    heads: int
+    kv_heads: int
+    key_width: int
+    value_width: int
+    window: int | None = None
+    latent: int | None = None
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """An embedding, blocks of attention and feed-forward, a norm, a head.
+
+    Attributes
+    ----------
+    name, source : str
+    hidden, vocab : int
+        ``vocab`` is 0 if it reads no words.
+    layers : tuple of Layer
+    weights : tuple of Weight
+        Without a matrix at the head, the head uses that of the embedding.
+    norm : {"rms", "layer"}
+    activations : str
+        Type of the hidden states.
+    experts, experts_used : int
+        Of a mixture; 0 otherwise.
+    longest : int or None
+        Positions that the model was trained for.
+    parallel : bool
+        Whether attention and feed-forward of a block read the same input.
+    causal : bool
+        Whether a token attends to earlier ones only; otherwise it is an encoder.
+    positions : int or None
+        Positions of every input, of models of images and sound.
+    encoder : Transformer or None
+        What the decoder attends to beside its own tokens.
+    head_tied : bool or None
+        Whether the head uses the matrix of the embedding; by default if it has none of its own.
+    copied : bool
+        Whether its runtime gives such a head a copy.
+    apart : bool
+        Whether its runtime can place the experts of a block apart from the rest.
+    assumed : tuple of str
+    """
+
+    name: str
+    source: str
+    hidden: int
+    vocab: int
+    layers: tuple[Layer, ...]
+    weights: tuple[Weight, ...]
+    norm: str
+    activations: str
+    experts: int = 0
+    experts_used: int = 0
+    longest: int | None = None
+    parallel: bool = False
+    causal: bool = True
+    positions: int | None = None
+    encoder: Transformer | None = None
+    head_tied: bool | None = None
+    copied: bool = False
+    apart: bool = False
+    assumed: tuple[str, ...] = ()
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters; a matrix that embedding and head share counts once."""
+        own = sum(weight.elements for weight in self.weights)
+        return own + (self.encoder.parameters if self.encoder else 0)
+
+    @property
+    def active_parameters(self) -> int:
+        """Number of parameters that one token uses."""
+        expert = sum(weight.elements for weight in self.weights if weight.experts)
+        return self.parameters - expert + _share(expert, self.experts_used, self.experts)
+
+    @property
+    def tied(self) -> bool:
+        """True if the head uses the matrix of the embedding."""
+        if self.head_tied is not None:
+            return self.head_tied
+        return not any(each.place == HEAD and each.is_matrix for each in self.weights)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The tokens that are computed at a time.
+
+    Attributes
+    ----------
+    mode : {"decode", "prefill"}, optional
+        By default ``decode``; encoders know nothing else than reading all at once.
+    batch : int
+        Sequences, ≥ 1.
+    tokens : int, optional
+        New tokens per sequence, ≥ 1: by default 1 if decoding, or else ``context``.
+    context : int, optional
+        Positions per sequence that the cache has room for, ≥ ``tokens``; a decoding step ends
+        with a full one. By default 4,096, or what the model was trained for if that is less.
+    kv_dtype : str
+        Type of keys and values.
+    activations : str, optional
+        Type of the hidden states; by default the model's.
+    granularity : {"block", "attention+mlp", "attention+mlp+experts"}, optional
+        One, two or, of a mixture of experts, three vertices per block; by default as the runtime
+        of the file can place them.
+    tied : {"share", "copy"}, optional
+        If the head uses the matrix of the embedding: whether they share a device, or both hold
+        it; by default as the runtime of the file does.
+    logits : {"last", "all"}
+        Whether the head computes the logits of the last token only, or of all new ones.
+    reserve : int or str, optional
+        Memory that is kept free on every device, in bytes or as in ``"2 GiB"``; by default
+        :data:`RUNTIME` and room for intermediate results.
+
+    Raises
+    ------
+    InputError
+        If a value is not one of these.
+    """
+
+    mode: str | None = None
+    batch: int = 1
+    tokens: int | None = None
+    context: int | None = None
+    kv_dtype: str = "float16"
+    activations: str | None = None
+    granularity: str | None = None
+    tied: str | None = None
+    logits: str = "last"
+    reserve: int | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reserve is not None:
+            quantity(self.reserve, "size", "reserve")
+        for place, value, choices in (
+            ("mode", self.mode, (None, "decode", "prefill")),
+            ("granularity", self.granularity, (None, *GRANULARITIES)),
+            ("tied", self.tied, (None, "copy", "share")),
+            ("logits", self.logits, ("last", "all")),
+        ):
+            if value not in choices:
+                remedy = " or ".join(repr(each) for each in choices if each)
+                raise InputError(place, f"{shown(value)}", f"give {remedy}")
+        for place, count in (
+            ("batch", self.batch),
+            ("tokens", self.tokens),
+            ("context", self.context),
+        ):
+            if count is not None and not is_whole(count, 1, MOST_TOKENS):
+                raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
+
+
+def is_whole(value: object, least: int, most: int) -> bool:
+    """Return whether it is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def type_named(name: str, place: str) -> str:
+    """Return the name in :data:`TYPES` of a type, in upper or lower case or short."""
+    found = _TYPE_OF.get(name.lower()) if isinstance(name, str) else None
+    if found is None:
+        raise InputError(place, f"no type {shown(name)}", choice(name, TYPES))
+    return found
+
+
+def size(type: str, shape: Sequence[int]) -> int:
+    """Return the bytes of a tensor; each row is filled up to whole blocks."""
+    block, stored = TYPES[type]
+    row = shape[-1] if shape else 1
+    return math.prod(shape[:-1]) * -(-row // block) * stored
+
+
+def check(model: Transformer) -> Transformer:
+    """Return a model if its parts fit each other, as far as shapes tell.
+
+    Raises
+    ------
+    InputError
+        Names the part that does not.
+    """
+    if not is_whole(len(model.layers), 1, MOST_LAYERS):
+        problem, remedy = f"{len(model.layers)} blocks", f"give 1 to {MOST_LAYERS}"
+        raise InputError(model.name, problem, remedy)
+    check_size(2 * len(model.layers) + 3, place=model.name)
+    for what, value, least in (
+        ("hidden size", model.hidden, 1),
+        ("vocabulary", model.vocab, int(model.causal)),
+    ):
+        if not is_whole(value, least, MOST_TOKENS):
+            remedy = f"give a whole number of 1 to {MOST_TOKENS}"
+            raise InputError(model.name, f"the {what} is {shown(value)}", remedy)
+    for number, layer in enumerate(model.layers):
+        for what, count in layer._asdict().items():
+            absent = count is None and what in ("window", "latent")
+            if not absent and not is_whole(count, 1, MOST_TOKENS):
+                problem = f"{what.replace('_', ' ')}: {shown(count)}"
+                remedy = f"give a whole number of 1 to {MOST_TOKENS}"
+                raise InputError(f"{model.name}, block {number}", problem, remedy)
+    if any(weight.experts for weight in model.weights) and not (
+        is_whole(model.experts_used, 1, MOST_TOKENS)
+        and is_whole(model.experts, model.experts_used, MOST_TOKENS)
+    ):
+        problem = f"{shown(model.experts_used)} of {shown(model.experts)} experts are used"
+        raise InputError(model.name, problem, "say how many there are and how many a token uses")
+    held = {(weight.place, weight.layer) for weight in model.weights if weight.is_matrix}
+    for number in range(len(model.layers)):
+        for place in (ATTENTION, MLP):
+            if (place, number) not in held:
+                remedy = "give the whole model, of attention and feed-forward in every block"
+                raise InputError(f"{model.name}, block {number}", f"has no {place} matrix", remedy)
+    if model.vocab:
+        _words(model)
+    for weight in model.weights:
+        if (
+            model.causal
+            and weight.place == HEAD
+            and weight.is_matrix
+            and set(weight.shape) != {*_table(model)}
+        ):
+            problem = f"the head is a matrix of {_by(weight.shape)}"
+            raise InputError(model.name, problem, f"give one of {_by(_table(model))}")
+        if weight.layer is not None and weight.layer >= len(model.layers):
+            problem = f"has weights of block {weight.layer}, but {len(model.layers)} blocks"
+            raise InputError(model.name, problem, "correct the number of blocks")
+    return model
+
+
+def chain(model: Transformer, step: Step) -> Workload:
+    """Return the workload of one step of a model.
+
+    Raises
+    ------
+    InputError
+        If the model's parts do not fit each other, a value of the step does not fit the model,
+        or a count is beyond 2^63.
+    """
+    encoder = None
+    if model.encoder is not None:
+        encoder = _Chain(check(model.encoder), replace(step, tied=None), "encoder.")
+    chains = [_Chain(check(model), step, "decoder." if encoder else "", encoder)]
+    if encoder is not None:
+        chains.insert(0, encoder)
+    builder, vertices = GraphBuilder(), [vertex for each in chains for vertex in each.vertices]
+    for vertex in vertices:
+        if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
+            raise InputError(
+                f"{model.name}, {vertex.name}",
+                "more than 2^63 operations or bytes",
+                "give smaller sizes, or fewer tokens",
+            )
+        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
+    for each in chains:
+        for source, target in itertools.pairwise(each.vertices):
+            builder.edge(source.name, target.name)
+        if each.shared:
+            builder.colocate(*each.shared)
+    if encoder is not None:
+        for vertex in chains[1].vertices:
+            if vertex.crosses:
+                builder.edge(encoder.vertices[-1].name, vertex.name)
+        if not encoder.held[EMBEDDING, None]:
+            builder.colocate(encoder.vertices[0].name, chains[1].vertices[0].name)
+    buffers = max(each.buffers() for each in chains)
+    if step.reserve is None:
+        reserve, what = RUNTIME + buffers, "the runtime (1 GiB) and intermediate results"
+    else:
+        reserve, what = math.ceil(quantity(step.reserve, "size", "reserve")), "the runtime"
+    return Workload(
+        graph=builder.build(),
+        reserve=reserve,
+        reserved_for=what,
+        cached=tuple(vertex.cached for vertex in vertices),
+        sequences=chains[-1].batch if model.causal else 0,
+        context=chains[-1].context if model.causal else 0,
+        work=Work(
+            kinds=tuple(vertex.kind for vertex in vertices),
+            precisions=tuple(vertex.precision for vertex in vertices),
+            flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
+            read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
+            written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+        ),
+        name=f"{model.name}-{chains[-1].mode}" if model.causal else model.name,
+        source=model.source,
+        assumed=(*model.assumed, *(said for each in chains for said in each.assumed())),
+    )
+
+
+class _Cost(NamedTuple):
+    """A vertex: its kind and precision, operations, bytes read and written, memory, output.
+
+    ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
+    memory are keys and values.
+    """
+
+    name: str
+    kind: str
+    precision: str
+    flops: int
+    read: int
+    written: int
+    memory: int
+    output: int
+    crosses: bool = False
+    cached: int = 0
+
+
+class _Chain:
+    """Costs the vertices of one step of an encoder or a decoder.
+
+    Parameters
+    ----------
+    prefix : str
+        Of the names of vertices.
+    encoder : _Chain, optional
+        What blocks attend to beside the tokens.
+    """
+
+    def __init__(
+        self, model: Transformer, step: Step, prefix: str = "", encoder: _Chain | None = None
+    ) -> None:
+        self.model, self.step = model, step
+        self.prefix, self.encoder = prefix, encoder
+        self.mode = (step.mode or "decode") if model.causal else "prefill"
+        if step.mode == "decode" and not model.causal and not prefix:
+            problem = "'decode', but the model is an encoder, which reads all positions at once"
+            raise InputError("mode", problem, "leave the option out")
+        self.batch = step.batch
+        self.context = step.context or min(_CONTEXT, model.longest or _CONTEXT)
+        self.tokens = step.tokens or (1 if self.mode == "decode" else self.context)
+        if not model.causal:
+            self.tokens = self.context = self._read_at_once()
+        if self.tokens > self.context:
+            problem = f"{self.tokens}, but the context has room for {self.context}"
+            raise InputError("tokens", problem, "give fewer tokens, or a longer context")
+        self.past = self.context - self.tokens if self.mode == "decode" else 0
+        self.kv_dtype = type_named(step.kv_dtype, "kv_dtype")
+        self.activations = type_named(step.activations or model.activations, "activations")
+        if step.tied is not None and not model.tied:
+            raise InputError("tied", "the head has a matrix of its own", "leave the option out")
+        self.shares = model.tied and (step.tied or ("copy" if model.copied else "share")) == "share"
+        every = step.logits == "all" or not model.causal
+        self.positions = self.batch * (self.tokens if every else 1)
+        mixture = any(weight.experts for weight in model.weights)
+        if step.granularity == THIRDS and not mixture:
+            remedy = f"give {BLOCKS} or {HALVES}"
+            raise InputError("granularity", "the model has no experts", remedy)
+        self.granularity = step.granularity or (THIRDS if model.apart and mixture else BLOCKS)
+        self.hidden = self._states(self.batch * self.tokens)
+        self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
+        for weight in model.weights:
+            self.held[weight.place, weight.layer].append(weight)
+        self.vertices = self._costed()
+        self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
+
+    def _read_at_once(self) -> int:
+        """Return the positions that an encoder reads."""
+        fixed = self.model.positions
+        if fixed is None:
+            return self.context if self.prefix else self.tokens
+        if not self.prefix:
+            for option in ("tokens", "context"):
+                if getattr(self.step, option) not in (None, fixed):
+                    problem = f"the model reads {fixed:,} positions, no more and no fewer"
+                    raise InputError(option, problem, "leave the option out")
+        return fixed
+
+    def _costed(self) -> list[_Cost]:
+        vertices = [self._embedding()]
+        for number in range(len(self.model.layers)):
+            vertices += self._block(number)
+        # Of the last block, only what the head needs is handed on.
+        vertices[-1] = vertices[-1]._replace(output=self._states(self.positions))
+        if self.model.causal or self.held[NORM, None]:
+            vertices.append(self._norm())
+        if self.model.causal or self.held[HEAD, None]:
+            vertices.append(self._head())
+        return [each._replace(name=self._named(each.name)) for each in vertices]
+
+    def _named(self, name: str) -> str:
+        return name if name == HEAD else f"{self.prefix}{name}"
+
+    def _states(self, tokens: int) -> int:
+        return size(self.activations, (tokens, self.model.hidden))
+
+    def _embedding(self) -> _Cost:
+        held = self.held[EMBEDDING, None]
+        tokens = self.batch * self.tokens
+        tables = [weight for weight in held if len(weight.shape) == 2]
+        rows = sum(
+            min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0]) for weight in tables
+        )
+        filters = [weight for weight in held if len(weight.shape) > 2]
+        others = _bytes([weight for weight in held if len(weight.shape) != 2])
+        return _Cost(
+            name=EMBEDDING,
+            kind="Conv" if filters else "Gather",
+            precision=_words(self.model).type if self.model.vocab else self._precision(held),
+            flops=sum(contraction(tokens * weight.uses, weight.elements) for weight in filters),
+            read=rows + others if held else self.hidden,
+            written=self.hidden,
+            memory=_bytes(held),
+            output=self.hidden,
+        )
+
+    def _block(self, number: int) -> list[_Cost]:
+        attention, mlp = self._attention(number), self._of_block(MLP, number)
+        if self.granularity == BLOCKS:
+            return [self._whole(number, attention, self._feed_forward(number, MLP, mlp))]
+        experts = [weight for weight in mlp if weight.experts]
+        if self.granularity == HALVES or not experts:
+            return [attention, self._feed_forward(number, MLP, mlp)]
+        # A number and a weight of 4 bytes for each expert that a token uses.
+        chosen = self.batch * self.tokens * self.model.experts_used * 8
+        router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
+        router = router._replace(written=router.written + chosen, output=router.output + chosen)
+        mixture = self._feed_forward(number, EXPERTS, experts)
+        return [attention, router, mixture._replace(read=mixture.read + chosen)]
+
+    def _whole(self, number: int, attention: _Cost, mlp: _Cost) -> _Cost:
+        held = [w for place in (ATTENTION, CROSS, MLP) for w in self._of_block(place, number)]
+        return _Cost(
+            name=f"block.{number}",
+            kind="TransformerBlock",
+            precision=self._precision(held),
+            flops=attention.flops + mlp.flops,
+            read=attention.read + mlp.read - self.hidden,
+            written=attention.written + mlp.written - self.hidden,
+            memory=attention.memory + mlp.memory,
+            cached=attention.cached,
+            output=self.hidden,
+            crosses=attention.crosses,
+        )
+
+    def _of_block(self, place: str, number: int) -> list[Weight]:
+        return self.held[place, number] + self.held[place, None]
+
+    def _attention(self, number: int) -> _Cost:
+        layer, held = self.model.layers[number], self._of_block(ATTENTION, number)
+        flops, weights = self._product(held)
+        end = self.past + self.tokens
+        window = layer.window or self.context
+        attended = min(end, window + self.tokens - 1)
+        cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
+        cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
+        if layer.latent is not None:
+            cached = size(self.kv_dtype, (layer.latent,))
+        elif not self.model.causal:
+            cached = 0
+        width = layer.key_width + layer.value_width
+        # Scores that the causal mask hides are not computed at all, so that nothing is masked.
+        pairs = _pairs(self.tokens, self.past, window) if self.model.causal else self.tokens**2
+        scores = self.batch * layer.heads * pairs
+        cost = _Cost(
+            name=f"block.{number}.attention",
+            kind="Attention",
+            precision=self._precision(held),
+            flops=flops + attention(scores * width, scores, masked=False),
+            read=weights + self.hidden + self.batch * attended * cached,
+            written=self.hidden + self.batch * self.tokens * cached,
+            memory=_bytes(held) + self.batch * min(self.context, window) * cached,
+            cached=self.batch * min(self.context, window) * cached,
+            output=self.hidden,
+        )
+        return cost if self.encoder is None else self._crossing(cost, number, cached)
+
+    def _crossing(self, own: _Cost, number: int, cached: int) -> _Cost:
+        """Add the attention to what the encoder ends with, whose keys are computed once."""
+        held, layer = self._of_block(CROSS, number), self.model.layers[number]
+        if not held or self.encoder is None:
+            return own
+        there = self.batch * self.encoder.tokens
+        scores = self.tokens * there * layer.heads
+        work = contraction(there, sum(weight.elements for weight in held if weight.is_matrix))
+        work += attention(scores * (layer.key_width + layer.value_width), scores, masked=False)
+        return own._replace(
+            flops=own.flops + work,
+            read=own.read + _bytes(held) + self.encoder.hidden + there * cached,
+            written=own.written + there * cached,
+            memory=own.memory + _bytes(held) + there * cached,
+            cached=own.cached + there * cached,
+            crosses=True,
+        )
+
+    def _feed_forward(self, number: int, part: str, held: list[Weight]) -> _Cost:
+        flops, weights = self._product(held)
+        return _Cost(
+            name=f"block.{number}.{part}",
+            kind="FeedForward",
+            precision=self._precision(held),
+            flops=flops,
+            read=weights + self.hidden,
+            written=self.hidden,
+            memory=_bytes(held),
+            output=self.hidden,
+        )
+
+    def _norm(self) -> _Cost:
+        kind, per_element = _NORMS[self.model.norm]
+        memory = _bytes(self.held[NORM, None])
+        states = self._states(self.positions)
+        return _Cost(
+            name=NORM,
+            kind=kind,
+            precision=self.activations,
+            flops=per_element * self.positions * self.model.hidden,
+            read=memory + states,
+            written=states,
+            memory=memory,
+            output=states,
+        )
+
+    def _head(self) -> _Cost:
+        held, model = self.held[HEAD, None], self.model
+        memory = read = _bytes(held)
+        matrices = [weight for weight in held if weight.is_matrix]
+        # A class is predicted of one position, words at every one.
+        predicts = model.tied or any(model.vocab in weight.shape for weight in matrices)
+        positions = self.positions if predicts else self.batch
+        elements = sum(weight.elements for weight in matrices)
+        if model.tied:
+            words = _words(model)
+            elements += words.elements
+            read += words.bytes
+            memory += 0 if self.shares else words.bytes
+        width = model.vocab if predicts else matrices[-1].shape[0] if matrices else model.hidden
+        logits = size(_LOGITS, (positions, width))
+        return _Cost(
+            name=HEAD,
+            kind="MatMul",
+            precision=_words(model).type if model.tied else self._precision(held),
+            flops=contraction(positions, elements),
+            read=read + self._states(positions),
+            written=logits,
+            memory=memory,
+            output=logits,
+        )
+
+    def buffers(self) -> int:
+        """Return the bytes of intermediate results that a device holds at most at a time.
+
+        llama.cpp keeps them in float32, and the mask in float16, one for each kind of window. Of
+        the mask and of the hidden states from the device before, there are four copies, so that
+        devices may work on several parts of a prompt at a time. Live at a time are up to eight more
+        copies of the hidden states (before and after the norm, what is added) with small inputs
+        and holes between them, and
+
+        - queries, keys, values, and what the attention makes of them; or
+        - both factors of a feed-forward and their product, and what every expert adds; or
+        - the logits, of all tokens since any may be asked for.
+        """
+        model, positions = self.model, self.batch * self.context
+        tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
+        masks = len({layer.window for layer in model.layers}) * tokens * positions * 2
+        most = model.vocab
+        for number, layer in enumerate(model.layers):
+            width = max(layer.key_width, layer.value_width)
+            most = max(most, (3 * layer.heads + 4 * layer.kv_heads) * width)
+            for weight in self._of_block(MLP, number):
+                if weight.is_matrix:
+                    live = 3 * (weight.elements // model.hidden)
+                    if weight.experts:
+                        live = _share(live, model.experts_used, model.experts)
+                        live += model.experts_used * model.hidden
+                    most = max(most, live)
+        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
+
+    def _product(self, held: list[Weight]) -> tuple[int, int]:
+        """Return the operations of all tokens with some weights, and the bytes of weights read."""
+        tokens, model = self.batch * self.tokens, self.model
+        dense = [weight for weight in held if not weight.experts]
+        expert = [weight for weight in held if weight.experts]
+        elements = sum(weight.elements for weight in dense if weight.is_matrix)
+        read = _bytes(dense)
+        if expert:
+            matrices = sum(weight.elements for weight in expert if weight.is_matrix)
+            elements += _share(matrices, model.experts_used, model.experts)
+            most = min(model.experts, tokens * model.experts_used)
+            read += _share(_bytes(expert), most, model.experts)
+        return contraction(tokens, elements), read
+
+    def _precision(self, held: list[Weight]) -> str:
+        """Return the type of most elements of the matrices."""
+        count: Counter[str] = Counter()
+        for weight in held:
+            if weight.is_matrix:
+                count[weight.type] += weight.elements
+        return count.most_common(1)[0][0] if count else self.activations
+
+    def assumed(self) -> Iterable[str]:
+        model, step = self.model, self.step
+        if not model.causal:
+            each = f"of {self.batch:,} inputs" if self.batch > 1 else "of one input"
+            yield f"The encoder reads {self.tokens:,} positions {each} at once."
+            return
+        sequences = "1 sequence" if self.batch == 1 else f"each of {self.batch:,} sequences"
+        news = "1 new token" if self.tokens == 1 else f"{self.tokens:,} new tokens"
+        yield (
+            f"One step computes {news} of {sequences} after {self.past:,} others; the cache has "
+            f"room for {self.context:,} positions in {self.kv_dtype}."
+        )
+        if model.longest is not None and self.context > model.longest:
+            yield f"The model was trained for {model.longest:,} positions only."
+        windows = {layer.window for layer in model.layers if layer.window} - {None}
+        if any(window < self.context for window in windows if window):
+            count = sum(1 for layer in model.layers if (layer.window or MOST_TOKENS) < self.context)
+            yield (
+                f"{count} of {len(model.layers)} blocks attend to a window of "
+                f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
+                "positions, and hold these only."
+            )
+        if model.tied:
+            where = "they share a device" if self.shares else "each of the two holds a copy"
+            yield f"The head uses the matrix of the embedding; {where}."
+        if model.experts and self.batch * self.tokens > 1:
+            most = min(model.experts, self.batch * self.tokens * model.experts_used)
+            yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."
+        if self.granularity == THIRDS and step.granularity is None:
+            yield (
+                "The experts of a block are a vertex of their own, since they may be on another "
+                f"device than its attention; --granularity {BLOCKS} keeps blocks whole."
+            )
+        if model.parallel and self.granularity != BLOCKS:
+            yield (
+                "Attention and feed-forward of a block, which the model computes side by side, "
+                "come one after the other."
+            )
+        mixed = sorted({weight.type for weight in model.weights if weight.is_matrix})
+        if len(mixed) > 1:
+            yield f"A vertex computes in the type of most of its weights: {', '.join(mixed)}."
+
+
+def _pairs(tokens: int, past: int, window: int) -> int:
+    """Count the pairs of a new token and a position that it attends to."""
+    growing = max(0, min(tokens, window - past))
+    return growing * past + growing * (growing + 1) // 2 + (tokens - growing) * window
+
+
+def _share(whole: int, part: int, of: int) -> int:
+    return -(-whole * part // of) if of else whole
+
+
+def _bytes(weights: list[Weight]) -> int:
+    return sum(weight.bytes for weight in weights)
+
+
+def _table(model: Transformer) -> tuple[int, int]:
+    return model.vocab, model.hidden
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " by ".join(f"{length}" for length in shape)
+
+
+def _words(model: Transformer) -> Weight:
+    """Return the matrix that has a row for every token."""
+    for weight in model.weights:
+        if weight.place == EMBEDDING and weight.shape == _table(model):
+            return weight
+    remedy = f"give one of {_by(_table(model))}"
+    raise InputError(model.name, "has no embedding matrix of its vocabulary", remedy)

@@ -1,0 +1,1 @@
+"""From a model to a plan that a runtime takes, in one call."""

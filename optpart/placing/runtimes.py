@@ -1,0 +1,372 @@
+"""From the file of a model to what a runtime is told, in one call.
+
+A runtime is a row: the formats of models that it takes, the targets of exports that tell it a plan,
+what it calls devices, and the command that runs the model by the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from optpart.api import costed, export, solve, workload
+from optpart.base import clock
+from optpart.base.errors import InputError
+from optpart.base.languages import to_comment, to_python, to_shell
+from optpart.base.registry import Registry
+from optpart.exporters.plan import plan_of
+from optpart.exporters.registry import target
+from optpart.interop.costs.detection import detect
+from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats import cluster_toml, hugging_face
+from optpart.interop.formats.detect import Format, format_of
+from optpart.interop.formats.graph_edits import colocate_cells
+from optpart.problem.cluster import Cluster
+
+if TYPE_CHECKING:
+    from optpart.problem.workload import Workload
+    from optpart.solution.result import Result
+
+#: A device whose name says which one of its kind it is.
+_NUMBERED = re.compile(r"([a-z]+):?(\d+)", re.IGNORECASE)
+
+_AGAIN = (
+    "Solved again: the runtime has adjacent blocks on every device, the first on the processor, "
+    "and keys and values with them."
+)
+_MORE = "give more time, or devices with more memory"
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What runs models by plans.
+
+    Attributes
+    ----------
+    name, summary : str
+    formats : tuple of str
+        Of the models that it takes (:data:`optpart.interop.formats.detect.FORMATS`).
+    targets : tuple of str
+        Exports that tell it a plan; the first that can express it is used.
+    called : callable
+        What it calls a device, of the kind (``"cpu"``, ``"cuda"``) and the number.
+    command : callable
+        What runs a model, a command or Python, of the model, its workload, and the text and the
+        file of the export.
+    suffix : str
+        Of the file that the command reads; empty if there is none.
+    offloads : bool
+        Whether a GPU computes with weights that are held by the processor.
+    in_order : bool
+        Whether the first target takes whole blocks only that are adjacent on every device, with
+        processors first: another plan is solved again so.
+    stages : bool
+        Whether it splits a language model into stages of a pipeline: adjacent blocks on a GPU each,
+        the ends with the first and the last block.
+    """
+
+    name: str
+    summary: str
+    formats: tuple[str, ...]
+    targets: tuple[str, ...]
+    called: Callable[[str, str], str]
+    command: Callable[[str, Workload, str, str], str]
+    suffix: str = ""
+    offloads: bool = False
+    in_order: bool = False
+    stages: bool = False
+
+
+_PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+_LANGUAGE = ("hugging-face", "safetensors", "llm")
+
+
+def _llama_cpp(model: str, read: Workload, text: str, _: str) -> str:
+    cache = ["--parallel", str(read.sequences), "--ctx-size", str(read.sequences * read.context)]
+    return f"{to_shell(['llama-server', '--model', model, *cache])} {text.strip()}"
+
+
+def _vllm(model: str, read: Workload, text: str, _: str) -> str:
+    command = " ".join(text.split()).replace("# ", "").replace("MODEL", to_shell([model]))
+    return f"{command} --max-model-len {read.context} --max-num-seqs {read.sequences}"
+
+
+def _accelerate(model: str, _read: Workload, _text: str, file: str) -> str:
+    folder = Path(model) if Path(model).is_dir() else Path(model).parent
+    class_ = hugging_face.class_of(folder) or "AutoModelForCausalLM"
+    return (
+        "import json, transformers\n"
+        f"model = transformers.{class_}.from_pretrained("
+        f"{to_python(str(folder))}, device_map=json.load(open({to_python(file)})))"
+    )
+
+
+_ROWS = (
+    Runtime(
+        "llama.cpp",
+        "llama.cpp: options for the split of a GGUF model",
+        ("gguf", "llm"),
+        ("llama.cpp", "llama.cpp-ot"),
+        lambda kind, number: kind.upper() + number,
+        _llama_cpp,
+        in_order=True,
+    ),
+    Runtime(
+        "transformers",
+        "transformers with accelerate: a device_map",
+        ("hugging-face", "safetensors"),
+        ("device-map",),
+        lambda kind, number: kind + (number and f":{number}"),
+        _accelerate,
+        "-device-map.json",
+        offloads=True,
+    ),
+    Runtime(
+        "onnxruntime",
+        "ONNX Runtime: a model per device and block, and a script",
+        ("onnx",),
+        ("onnx",),
+        lambda kind, number: _PROVIDERS.get(kind, kind) + (number and f":{number}"),
+        lambda _model, _read, _text, file: to_shell(["python", f"{file}/run.py"]),
+        "-parts",
+    ),
+    Runtime(
+        "tensorflow",
+        "TensorFlow: the graph with the device of every node",
+        ("tensorflow",),
+        ("tensorflow",),
+        lambda kind, number: "/CPU:0" if kind == "cpu" else f"/GPU:{number}",
+        lambda _model, _read, _text, file: to_comment("#", f"load {file}"),
+        "-placed.pb",
+    ),
+    Runtime(
+        "vllm",
+        "vLLM: layers per stage of a pipeline",
+        _LANGUAGE,
+        ("vllm",),
+        lambda _kind, number: number,
+        _vllm,
+        stages=True,
+    ),
+    Runtime(
+        "megatron",
+        "Megatron: the layout of pipeline stages",
+        _LANGUAGE,
+        ("megatron",),
+        lambda kind, number: kind + number,
+        lambda _model, _read, text, _file: text.strip(),
+        stages=True,
+    ),
+)
+
+#: By name; the first that takes a model's format is its default.
+RUNTIMES = Registry("runtime", {row.name: row for row in _ROWS}, Runtime, group="optpart.runtimes")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A plan, and what a runtime is told.
+
+    Attributes
+    ----------
+    result : Result
+        The plan, with its bound.
+    runtime : str
+    command : str
+        What runs the model by the plan.
+    file : str
+        What was written for it; empty if the command says all.
+    remarks : list of str
+        What was measured, assumed, rounded, and what the runtime does not keep of the plan.
+    """
+
+    result: Result
+    runtime: str
+    command: str
+    file: str = ""
+    remarks: list[str] = field(default_factory=list)
+
+
+def place_model(
+    model: str | Path,
+    cluster: Cluster | NamedCluster | str | Path | None = None,
+    runtime: str | None = None,
+    output: str | Path | None = None,
+    *,
+    names: Mapping[str, str] | None = None,
+    seconds: float = 30.0,
+    say: Callable[[str], None] = lambda line: None,
+    **reading: Any,
+) -> Placed:
+    """Place a model on devices, and say how a runtime runs it so.
+
+    Parameters
+    ----------
+    model : path or str
+        The file or folder of a model, or the name of a language model.
+    cluster : Cluster, NamedCluster or path, optional
+        The devices; by default those of this machine, which are measured.
+    runtime : str, optional
+        One of :data:`RUNTIMES`; by default the first that takes the model's format.
+    output : path, optional
+        Where to write what the command reads; by default in the current folder, called after the
+        model.
+    names : mapping from str to str, optional
+        What the runtime calls devices, where it is not what their names say: ``cuda0``, ``CPU``.
+    seconds : float
+        To search for the plan and prove it, also if it is solved again.
+    say : callable
+        Told each line of the remarks as soon as it is known.
+    **reading
+        What the reader of the model takes, such as ``context`` and ``batch``.
+
+    Raises
+    ------
+    InputError
+        If the model or a device cannot be read, the runtime does not take the model, or cannot
+        express the plan.
+    """
+    form = format_of(model)
+    if form.gives != "workload":
+        problem = "is an instance, of no model that a runtime could run"
+        raise InputError("", problem, "solve it: optpart solve", str(model))
+    row = _runtime(form, runtime)
+    remarks = list[str]()
+
+    def tell(lines: list[str]) -> None:
+        remarks.extend(lines)
+        for line in lines:
+            say(line)
+
+    devices = None if cluster is None else cluster_toml.opened(cluster)
+    read = workload(model, **reading)
+    if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
+        read = workload(model, **{"tied": "copy", **reading})
+    if devices is None:
+        found = detect()
+        tell(found.remarks)
+        devices = cluster_toml.loads_named(found.text)
+    if row.stages:
+        read, devices = _for_stages(read, devices)
+    if row.offloads and not devices.computes_on:
+        devices = _offloading(devices)
+    made = costed(read, devices, "roofline")
+    tell(list(made.remarks))
+    end = clock.now() + seconds
+    result = solve(made.instance, seconds=seconds, contiguous=row.stages)
+    if result.schedule is None:
+        raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
+    handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
+    whole = not any(name.endswith(".attention") for name in read.graph.names)
+    if row.in_order and whole and not handing.fits(result):
+        again = _in_order(result, max(0.0, end - clock.now()))
+        if again.schedule is not None:
+            tell([_AGAIN])
+            result = again
+    text = handing.told(result)
+    tell(text.remarks)
+    return Placed(result, row.name, text.command, text.file, remarks)
+
+
+def _in_order(result: Result, seconds: float) -> Result:
+    """Solve again with adjacent blocks on every device, processors first, others as they began."""
+    cluster = result.instance.cluster
+    kinds = dict(zip(cluster.names, cluster.types, strict=True))
+    devices = [name for name, kind in kinds.items() if kind == "CPU"]
+    devices += [name for name in plan_of(result).devices if kinds[name] != "CPU"]
+    return solve(result.instance, seconds=seconds, device_order=devices)
+
+
+def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
+    """Keep GPUs only, and the ends of the model with its first and last block."""
+    kept = [d for d, kind in enumerate(devices.cluster.types) if kind != "CPU"]
+    if not kept:
+        raise InputError("--for", "needs GPUs, of which the cluster has none", "use another")
+    graph = read.graph
+    blocks = [name.split(".")[1] for name in graph.names if name.startswith("block.")]
+    # An empty group captures the same of all that matches, which makes it one cell.
+    for cell in (rf"embedding|block\.{blocks[0]}", rf"block\.{blocks[-1]}|norm|head"):
+        graph = colocate_cells(graph, rf"(?:{cell})(?![^.])()")
+    return replace(read, graph=graph), devices.only(kept)
+
+
+def _offloading(devices: NamedCluster) -> NamedCluster:
+    """Let the first GPU compute for the processors."""
+    kinds = devices.cluster.types
+    first = next((d for d, kind in enumerate(kinds) if kind != "CPU"), None)
+    if first is None:
+        return devices
+    return replace(devices, computes_on=tuple(first if kind == "CPU" else None for kind in kinds))
+
+
+def _runtime(form: Format, asked: str | None) -> Runtime:
+    takes = [row for row in RUNTIMES.values() if form.name in row.formats]
+    if asked is None and takes:
+        return takes[0]
+    if asked is not None and RUNTIMES.find(asked) in takes:
+        return RUNTIMES[asked]
+    who = f"{asked} takes no" if asked else "no runtime takes a"
+    problem = f"{who} model of the format {form.name}"
+    listed = ", ".join(row.name for row in takes)
+    remedy = f"use --for {listed}" if takes else "use optpart import, solve and export"
+    raise InputError("--for", problem, remedy)
+
+
+class _Told(NamedTuple):
+    command: str
+    file: str
+    remarks: list[str]
+
+
+@dataclass(frozen=True)
+class _Handing:
+    """What is the same for every plan that a runtime is told."""
+
+    row: Runtime
+    read: Workload
+    names: Mapping[str, str]
+    model: str
+    output: str | Path | None
+    shapes: Mapping[str, int] | None
+
+    def fits(self, result: Result) -> bool:
+        """Return whether the first target can express a plan."""
+        try:
+            self._exported(result, self.row.targets[0])
+        except InputError:
+            return False
+        return True
+
+    def told(self, result: Result) -> _Told:
+        """Tell the runtime a plan by the first target that can express it."""
+        *others, last = self.row.targets
+        for to in others:
+            with suppress(InputError):
+                return self._exported(result, to)
+        return self._exported(result, last)
+
+    def _exported(self, result: Result, to: str) -> _Told:
+        assert result.schedule is not None
+        row, own = self.row, result.instance.cluster.names
+        used = [own[d] for d in sorted({*result.schedule.placement.tolist()})]
+        file = str(self.output or f"{result.instance.name}{row.suffix}") if row.suffix else ""
+        options: dict[str, Any] = {
+            "names": {each: _called(row, each) for each in used} | dict(self.names),
+            "model": self.model,
+            "shapes": self.shapes,
+        }
+        meant = {name: value for name, value in options.items() if name in target(to).takes}
+        text, remarks = export(result, to, file or None, **meant)
+        return _Told(row.command(self.model, self.read, text, file), file, remarks)
+
+
+def _called(row: Runtime, device: str) -> str:
+    """Return what a runtime calls a device, as far as its own name says which one it is."""
+    if device.lower() == "cpu":
+        return row.called("cpu", "")
+    numbered = _NUMBERED.fullmatch(device)
+    return row.called(numbered[1].lower(), numbered[2]) if numbered else device

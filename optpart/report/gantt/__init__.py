@@ -1,4 +1,0 @@
-"""Gantt charts of schedules."""
-
-from optpart.report.gantt.drawing import draw as draw
-from optpart.report.gantt.drawing import png as png

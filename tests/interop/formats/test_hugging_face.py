@@ -1,0 +1,117 @@
+"""Encoders, and encoders with decoders, of Hugging Face, by headers that are written by hand."""
+
+from math import prod
+
+import pytest
+from transformer_folders import write
+
+from optpart.base.errors import InputError
+from optpart.interop.formats import detect, hugging_face, transformers_model
+from optpart.interop.formats.llm import Step
+
+
+def attention(at, names):
+    return {f"{at}.{name}.weight": [8, 8] for name in names}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    common = {"num_attention_heads": 2, "hidden_size": 8, "vocab_size": 20}
+    return lambda shapes, **config: write(tmp_path, shapes, "F32", **{**common, **config})
+
+
+def bert(blocks=2):
+    shapes = {"bert.embeddings.word_embeddings.weight": [20, 8],
+              "bert.embeddings.position_embeddings.weight": [16, 8],
+              "bert.embeddings.LayerNorm.weight": [8]}  # fmt: skip
+    for i in range(blocks):
+        at = f"bert.encoder.layer.{i}"
+        shapes |= attention(f"{at}.attention.self", ("query", "key", "value"))
+        shapes |= {f"{at}.attention.output.dense.weight": [8, 8],
+                   f"{at}.intermediate.dense.weight": [32, 8],
+                   f"{at}.output.dense.weight": [8, 32]}  # fmt: skip
+    return shapes | {"cls.predictions.transform.dense.weight": [8, 8], "cls.predictions.bias": [20]}
+
+
+def t5(blocks=2):
+    shapes = {"shared.weight": [20, 8]}
+    for stack in ("encoder", "decoder"):
+        for i in range(blocks):
+            at = f"{stack}.block.{i}.layer"
+            shapes |= attention(f"{at}.0.SelfAttention", "qkvo")
+            if stack == "decoder":
+                shapes |= attention(f"{at}.1.EncDecAttention", "qkvo")
+            last = 2 if stack == "decoder" else 1
+            shapes |= {f"{at}.{last}.DenseReluDense.wi.weight": [16, 8],
+                       f"{at}.{last}.DenseReluDense.wo.weight": [8, 16]}  # fmt: skip
+        shapes[f"{stack}.final_layer_norm.weight"] = [8]
+    return shapes
+
+
+def held(workload):
+    return dict(zip(workload.graph.names, map(int, workload.graph.memory.fractions()), strict=True))
+
+
+def edges(workload):
+    graph = workload.graph
+    joined = zip(graph.edge_source, graph.edge_target, strict=True)
+    return {(graph.names[u], graph.names[v]) for u, v in joined}
+
+
+def test_an_encoder_reads_all_positions_at_once_and_keeps_no_cache(folder):
+    path = folder(bert(), model_type="bert", num_hidden_layers=2, max_position_embeddings=16)
+    found = hugging_face.read(path)
+    block = 4 * (4 * 8 * 8 + 2 * 32 * 8)
+    memory = held(found)
+    assert (memory["block.0"], memory["block.1"]) == (block, block)
+    assert sum(memory.values()) == 4 * sum(prod(shape) for shape in bert().values())
+    # 16 positions, two operations per weight and position, and attention from all to all.
+    work = dict(zip(found.graph.names, found.work.flops, strict=True))
+    assert int(work["block.0"]) == 2 * 16 * block // 4 + 16 * 16 * (4 * 8 + 6 * 2)
+
+
+def test_an_encoder_has_no_step_of_decoding(folder):
+    path = folder(bert(), model_type="bert", num_hidden_layers=2, max_position_embeddings=16)
+    with pytest.raises(InputError, match="mode"):
+        hugging_face.read(path, Step(mode="decode"))
+
+
+def test_an_encoder_and_a_decoder_are_two_chains_that_attention_joins(folder):
+    config = {"d_kv": 4, "num_heads": 2, "d_model": 8, "num_layers": 2, "num_decoder_layers": 2}
+    found = hugging_face.read(folder(t5(), model_type="t5", **config), Step(context=16))
+    assert {"encoder.block.0", "encoder.block.1", "decoder.block.0", "decoder.block.1", "head"} <= {
+        *found.graph.names
+    }
+    joined = edges(found)
+    assert ("encoder.block.0", "encoder.block.1") in joined
+    assert ("decoder.block.1", "decoder.norm") in joined
+    memory = held(found)
+    assert memory["decoder.block.0"] - memory["encoder.block.0"] >= 4 * 4 * 8 * 8  # cross attention
+
+
+def test_latent_attention_keeps_one_vector_for_all_heads(folder):
+    shapes = {"model.embed_tokens": [20, 8], "model.norm": [8], "lm_head": [20, 8]}
+    inside = {"self_attn.q_proj": [12, 8], "self_attn.kv_a_proj_with_mqa": [6, 8]}
+    inside |= {"self_attn.kv_b_proj": [16, 4], "self_attn.o_proj": [8, 8]}
+    inside |= {"mlp.up_proj": [16, 8], "mlp.down_proj": [8, 16]}
+    shapes |= {f"model.layers.0.{name}": shape for name, shape in inside.items()}
+    shapes = {f"{name}.weight": shape for name, shape in shapes.items()}
+    config = {"kv_lora_rank": 4, "qk_rope_head_dim": 2, "num_hidden_layers": 1}
+    path = folder(shapes, model_type="deepseek_v3", **config)
+    without, cached = (held(hugging_face.read(path, Step(context=n)))["block.0"] for n in (1, 101))
+    assert cached - without == 100 * (4 + 2) * 2
+
+
+def test_a_folder_with_a_configuration_alone_needs_transformers(folder, monkeypatch):
+    monkeypatch.setattr(transformers_model, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"config.json alone, and transformers.*pip install"):
+        hugging_face.read(folder({}, model_type="llama", num_hidden_layers=2))
+
+
+def test_a_folder_is_told_by_its_configuration(folder):
+    path = folder(bert(), model_type="bert", num_hidden_layers=2, max_position_embeddings=16)
+    assert detect.read_workload(path).graph.names == hugging_face.read(path).graph.names
+    (path / "config.json").unlink()
+    (path / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"config\.json"):
+        detect.read_workload(path)
