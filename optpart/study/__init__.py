@@ -1,1 +1,1 @@
-"""Comparisons: gaps, sweeps, stores and sensitivity; their tables, pictures and pages in ``report``."""
+"""Comparisons: gaps, sweeps, stores, sensitivity; their tables and pages are in ``report``."""
