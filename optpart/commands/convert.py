@@ -29,7 +29,7 @@ def convert(
         Path | None,
         file_to_write(
             help="For a thesis .csv: where to write the devices.",
-            kind="formats.thesis_csv:DEVICES",
+            kind="interop.formats.thesis_csv:DEVICES",
         ),
     ] = None,
 ) -> None:

@@ -177,9 +177,9 @@ def forcible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-ResultFile = Annotated[Path | None, output("formats.result:KIND")]
-NewInstance = Annotated[Path, output("formats.native:KIND")]
-Picture = Annotated[Path, output("report.picture:kind_of")]
+ResultFile = Annotated[Path | None, output("interop.formats.result:KIND")]
+NewInstance = Annotated[Path, output("interop.formats.native:KIND")]
+Picture = Annotated[Path, output("study.report.picture:kind_of")]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
