@@ -11,7 +11,7 @@ from optpart.exporters.plan import Plan
 from optpart.exporters.torch import torch_split
 from optpart.interop.formats import pytorch
 
-WRITTEN = Path(__file__).parents[1] / "formats" / "pytorch"
+WRITTEN = Path(__file__).parents[1] / "interop" / "formats" / "pytorch"
 PERCEPTRON = "linear relu linear_1 relu_1 linear_2 relu_2 linear_3 flatten"
 
 

@@ -43,7 +43,7 @@ class Workers:
 
     def start(self, *folders: Path | None) -> list[subprocess.Popen[bytes]]:
         """Start a worker for each folder, in which it finds modules first."""
-        here = Path(__file__).parents[1] / "children"
+        here = Path(__file__).parents[1] / "base" / "children"
         command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", self.address]
         command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1"]
         started = []

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-FOLDER = Path(__file__).parents[1] / "formats" / "pytorch"
+FOLDER = Path(__file__).parents[1] / "interop" / "formats" / "pytorch"
 
 
 class Perceptron(nn.Module):

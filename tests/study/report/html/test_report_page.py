@@ -100,7 +100,7 @@ def exact(page: Browser, key: str) -> str:
 
 
 def test_the_library_is_the_one_that_its_page_names() -> None:
-    vendor = Path(op.__file__).parent / "report" / "html" / "vendor"
+    vendor = Path(op.__file__).parent / "study" / "report" / "html" / "vendor"
     digest = hashlib.sha256((vendor / "echarts.min.js").read_bytes()).hexdigest()
     assert digest in (vendor / "README.md").read_text()
 
