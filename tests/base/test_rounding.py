@@ -22,7 +22,7 @@ HELD = {
     "certificates/sat.py": ("g", "a time limit"),
     "commands/devices.py": (".3f .4g g", "figures of datasheets"),
     "commands/reduce.py": (".2f", "seconds"),
-    "interop/costs/detection.py": (".2g .3g .4g g", "measured figures, of which fewer digits are stable"),
+    "interop/costs/detection.py": (".2g .3g .4g g", "measured figures; fewer digits are stable"),
     "interop/generate/family.py": ("g", "names of instances"),
     "interop/generate/gnp.py": ("g", "names of instances"),
     "interop/generate/small.py": ("g", "names of instances"),
@@ -35,7 +35,7 @@ HELD = {
     "base/rounding.py": (".E f", "what has been rounded"),
     "search/checkpoint.py": (".1f", "seconds"),
     "search/search.py": (",.0f .1f", "moves per second, seconds"),
-    "applications/training/profile.py": (".9g", "coefficients of fitted lines, which are then exact"),
+    "applications/training/profile.py": (".9g", "fitted coefficients, which are then exact"),
 }
 
 
