@@ -49,6 +49,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.strategies.partition.etf",
         "optpart.strategies.partition.fastest",
         "optpart.strategies.partition.hashing",
+        "optpart.strategies.partition.heft_groups",
         "optpart.strategies.partition.heft_lookahead",
         "optpart.strategies.partition.insertion",
         "optpart.strategies.partition.iterated_critical_path",

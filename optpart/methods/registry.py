@@ -171,6 +171,10 @@ PARTITIONERS = {
     "heft": Strategy(
         "optpart.strategies.partition.heft:heft", "earliest finish time with insertion [L] §4.3"
     ),
+    "heft-groups": Strategy(
+        "optpart.strategies.partition.heft_groups:heft_groups",
+        "colocation groups by load, then HEFT; each ranked as if it had a device of its own",
+    ),
     "cpop": Strategy(
         "optpart.strategies.partition.cpop:cpop", "critical path on one processor (2002)"
     ),
@@ -312,6 +316,7 @@ _EVERY_SCHEDULER = SCHEDULERS | SPECIAL_SCHEDULERS
 #: Strategies that also give an order, which their name alone selects.
 ORDERED = (
     "heft",
+    "heft-groups",
     "cpop",
     "peft",
     "etf",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import (
     Arrays,
+    State,
     arrays,
     assign,
     crossing_time,
@@ -21,6 +22,7 @@ from optpart.kernels.compiled import (
 from optpart.kernels.struct import FloatMatrix, Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import unit_time
 from optpart.strategies.partition.unit_graph import pop, push
 
 
@@ -31,6 +33,40 @@ def insert(
     wanted: NDArray[np.int64] | None = None,
     ahead: NDArray[np.float64] | None = None,
 ) -> Partition:
+    """Place vertices in turn where they finish first, in a gap if they fit.
+
+    Parameters
+    ----------
+    turn, wanted, ahead
+        As of :func:`inserted`.
+    """
+    found = inserted(instance, turn, wanted=wanted, ahead=ahead)
+    return partition_of(instance, found.state, in_order(instance, found))
+
+
+class Inserted(NamedTuple):
+    """Placed and scheduled vertices: the placement, and when each starts and ends."""
+
+    state: State
+    start: NDArray[np.float64]
+    end: NDArray[np.float64]
+
+
+def in_order(instance: Instance, found: Inserted) -> list[int]:
+    """Return the vertices in the order of their starts, which is topological."""
+    position = topological_position(instance)
+    order: list[int] = np.lexsort((position, found.end, found.start)).tolist()
+    return order
+
+
+def inserted(
+    instance: Instance,
+    turn: NDArray[np.int32],
+    *,
+    wanted: NDArray[np.int64] | None = None,
+    ahead: NDArray[np.float64] | None = None,
+    most: float = np.inf,
+) -> Inserted:
     """Place vertices in turn where they finish first, in a gap if they fit.
 
     The first member of a colocation group in the order chooses among the devices that all members
@@ -47,14 +83,15 @@ def insert(
     ahead : ndarray of float64, n × k, optional
         Added to the finish time of a vertex on a device when devices are compared, in the
         unit of :class:`~optpart.kernels.compiled.Arrays`.
+    most : float, optional
+        A device whose run times would add up to more is left out while there is another, in the
+        same unit.
     """
     if wanted is None:
         wanted = np.full(len(instance.units), -1, dtype=np.int64)
     if ahead is None:
         ahead = np.zeros((0, instance.devices))
-    state, start, end = _insert(arrays(instance), turn, wanted, ahead)
-    position = topological_position(instance)
-    return partition_of(instance, state, np.lexsort((position, end, start)).tolist())
+    return Inserted(*_insert(arrays(instance), turn, wanted, ahead, most))
 
 
 def topological_position(instance: Instance) -> NDArray[np.int64]:
@@ -110,7 +147,7 @@ def _by_priority(a: Arrays, highest_first: Ints) -> Any:
 
 
 @short_kernel
-def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
+def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix, most: float) -> Any:
     """Run :func:`insert`; return the placement, and when each vertex starts and ends.
 
     After each vertex, the gaps of a device are all intervals, of positive length or without an
@@ -130,6 +167,10 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
     gap_from, gap_to = np.zeros(8 * n + 4 * k), np.full(8 * n + 4 * k, np.inf)
     ready = np.zeros(k)
     looks_ahead = ahead.shape[0] > 0
+    load = np.zeros(k)  # of units that are wanted somewhere, from the beginning
+    for unit in range(wanted.shape[0]):
+        if wanted[unit] >= 0:
+            load[wanted[unit]] += unit_time(a, unit, wanted[unit])
     for i in range(n):
         v = turn[i]
         unit = a.unit[v]
@@ -138,10 +179,17 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
         if free and wanted[unit] >= 0 and fits(a, unit, wanted[unit], state):
             chosen = wanted[unit]
         arrivals(a, v, state.device, end, ready, chosen)
+        limited = False
+        if chosen < 0 and most < np.inf:
+            for d in range(k):
+                if a.allowed[unit, d] and load[d] + unit_time(a, unit, d) <= most:
+                    limited = limited or fits(a, unit, d, state)
         best, best_gap, best_start, best_end = np.inf, -1, 0.0, 0.0
         target = -1
         for d in range(k):
             if (d != chosen) if chosen >= 0 else not a.allowed[unit, d]:
+                continue
+            if limited and load[d] + unit_time(a, unit, d) > most:
                 continue
             p = run_time(a, v, d)
             later = ahead[v, d] if looks_ahead else 0.0
@@ -164,6 +212,8 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix) -> Any:
         if d < 0:
             return state, start, end
         if free:
+            if wanted[unit] != d:
+                load[d] += unit_time(a, unit, d)
             assign(a, unit, d, state)
         start[v], end[v] = best_start, best_end
         if count[d] == room[d]:

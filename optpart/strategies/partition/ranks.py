@@ -98,7 +98,7 @@ def upward_rank(instance: Instance) -> NDArray[np.float64]:
         matrix = a.measured[row]
         between = matrix[(matrix >= 0) & ~np.eye(k, dtype=np.bool_)]
         transfer[tensor] = between.mean() if len(between) else 0.0
-    rank: NDArray[np.float64] = _upward(a, run, transfer)
+    rank: NDArray[np.float64] = upward(a, run, transfer)
     return rank
 
 
@@ -108,7 +108,14 @@ def _measured(a: Arrays) -> tuple[list[int], list[int]]:
 
 
 @short_kernel
-def _upward(a: Arrays, run: Floats, transfer: Floats) -> Any:
+def upward(a: Arrays, run: Floats, transfer: Floats) -> Any:
+    """Return the largest sum of times on a path from each vertex ([L] eq. 4.2).
+
+    Parameters
+    ----------
+    run : ndarray of float64, length n
+    transfer : ndarray of float64, length t
+    """
     n = run.shape[0]
     rank = np.empty(n)
     for i in range(n - 1, -1, -1):
