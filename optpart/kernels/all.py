@@ -56,7 +56,6 @@ GROUPS: tuple[tuple[str, ...], ...] = (
         "optpart.strategies.partition.min_cut",
         "optpart.strategies.partition.mite",
         "optpart.strategies.partition.peft",
-        "optpart.strategies.partition.pipedream",
         "optpart.strategies.partition.random_hashing",
         "optpart.strategies.partition.ranks",
         "optpart.strategies.partition.ready_list",
