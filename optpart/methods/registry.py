@@ -177,15 +177,15 @@ PARTITIONERS = {
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
     "min-min": Strategy(
-        "optpart.strategies.partition.min_min:min_min",
+        "optpart.strategies.partition.ready_list:min_min",
         "ready vertices, the earliest finish first (1977)",
     ),
     "max-min": Strategy(
-        "optpart.strategies.partition.max_min:max_min",
+        "optpart.strategies.partition.ready_list:max_min",
         "ready vertices, the latest earliest finish first (1977)",
     ),
     "sufferage": Strategy(
-        "optpart.strategies.partition.sufferage:sufferage",
+        "optpart.strategies.partition.ready_list:sufferage",
         "ready vertices, the largest loss without the best device first (1999)",
     ),
     "dls": Strategy("optpart.strategies.partition.dls:dls", "dynamic level scheduling (1993)"),

@@ -106,7 +106,7 @@ def _transfers(b: Any, small: int, large: int) -> Any:
     """
     words, span, consumers, crossing = b.words, b.span, b.consumers, b.crossing
     producer, price = b.producer, b.price
-    paid = 0
+    transfers = 0
     for side in range(2):
         row = large if side else small
         for i in range(b.crossing_start[row], b.crossing_start[row + 1]):
@@ -124,9 +124,9 @@ def _transfers(b: Any, small: int, large: int) -> Any:
             for w in range(words.shape[1]):
                 block = words[large, w] & ~words[small, w]
                 if consumers[t, w] & (~block if sends else block):
-                    paid += price[t]
+                    transfers += price[t]
                     break
-    return paid
+    return transfers
 
 
 @inner
@@ -163,11 +163,11 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
     if not some or not _separates(b.words, b.apart, small, large):
         return False
     if b.price.shape[0]:
-        paid = _transfers(b, small, large)
+        transfers = _transfers(b, small, large)
         some = False
         for o in range(cost.shape[0]):
-            if cost[o] + paid * b.share[o] <= limit:
-                cost[o] += paid * b.share[o]
+            if cost[o] + transfers * b.share[o] <= limit:
+                cost[o] += transfers * b.share[o]
                 some = True
             else:
                 cost[o] = NONE
