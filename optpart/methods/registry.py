@@ -268,17 +268,17 @@ PARTITIONERS = {
 }
 SCHEDULERS = {
     "fifo": Strategy(
-        "optpart.strategies.scheduling.fifo:fifo", "first executable, first served [L] §5.2"
+        "optpart.strategies.scheduling.priorities:fifo", "first executable, first served [L] §5.2"
     ),
     "pct": Strategy(
-        "optpart.strategies.scheduling.pct:pct", "longest remaining path first [L] §5.3"
+        "optpart.strategies.scheduling.priorities:pct", "longest remaining path first [L] §5.3"
     ),
     "msr": Strategy(
-        "optpart.strategies.scheduling.msr:msr",
+        "optpart.strategies.scheduling.priorities:msr",
         "maximal successor rank: what enables other devices first [L] §5.4",
     ),
     "as-placed": Strategy(
-        "optpart.strategies.scheduling.as_placed:as_placed",
+        "optpart.strategies.scheduling.priorities:as_placed",
         "the order in which vertices were placed",
     ),
 }
@@ -286,7 +286,7 @@ SCHEDULERS = {
 #: in every table. ``heterog`` is ``pct`` under another name; see its module.
 SPECIAL_SCHEDULERS = {
     "heterog": Strategy(
-        "optpart.strategies.scheduling.heterog:heterog",
+        "optpart.strategies.scheduling.priorities:heterog",
         "computation and transfers ranked alike [G] §4.2",
     ),
     "tao": Strategy(
@@ -301,10 +301,10 @@ SPECIAL_SCHEDULERS = {
         "optpart.strategies.scheduling.tio:tio", "transfers by dependencies alone [H] §4.3"
     ),
     "random-order": Strategy(
-        "optpart.strategies.scheduling.random_order:random_order", "any executable task"
+        "optpart.strategies.scheduling.priorities:random_order", "any executable task"
     ),
     "as-received": Strategy(
-        "optpart.strategies.scheduling.as_received:as_received",
+        "optpart.strategies.scheduling.priorities:as_received",
         "first come, first served, ties by vertex number",
     ),
 }

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import (
     Arrays,
     arrays,
-    assign,
-    fits,
     inner,
-    nothing_placed,
     run_time,
     short_kernel,
 )
@@ -28,6 +25,7 @@ from optpart.kernels.segments import (
 from optpart.kernels.struct import FloatCube, FloatMatrix, Floats, IntMatrix, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import first_fit
 
 #: In one order of many devices, so many in a row may be left out between two segments.
 SKIPPED = 7
@@ -310,24 +308,9 @@ def settle(
     place = np.empty(instance.devices, dtype=np.int64)
     place[devices] = np.arange(instance.devices)
     a = arrays(instance)
-    state = _place(a, units, place[device], devices)
+    state = first_fit(a, units, place[device], devices)
     if (state.device < 0).any():
         choices = instance.allowed.sum(axis=1)
         units = np.lexsort((-a.need, choices)).astype(np.int32)
-        state = _place(a, units, place[device], devices)
+        state = first_fit(a, units, place[device], devices)
     return partition_of(instance, state)
-
-
-@short_kernel
-def _place(a: Arrays, units: Ints, place: Longs, devices: Ints) -> Any:
-    """Place units in turn, each on the first of ``devices`` from its place on that can take it."""
-    state, k = nothing_placed(a), devices.shape[0]
-    for unit in units:
-        for step in range(k):
-            d = devices[(place[unit] + step) % k]
-            if fits(a, unit, d, state):
-                assign(a, unit, d, state)
-                break
-        else:
-            return state
-    return state
