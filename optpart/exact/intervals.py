@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from optpart.base import clock
+from optpart.exact.cp_sat import solver_within
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import sharpened
 from optpart.lower_bounds.windows import NEVER, Windows, windows
@@ -226,11 +227,8 @@ class Intervals:
 
     def _solved(self, model: _Model, seconds: float) -> int:
         """Return the least head + run time + tail of the goal that the solver proves, in ticks."""
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.max_deterministic_time = _PER_VERTEX * len(model.members)
-        solver.parameters.num_workers = self.workers
-        solver.parameters.random_seed = self.seed
+        effort = _PER_VERTEX * len(model.members)
+        solver = solver_within(seconds, workers=self.workers, seed=self.seed, deterministic=effort)
         # Raises the bound from below. By default, a solve that ends early has proven little; but a
         # pool alone is solved faster by default.
         solver.parameters.use_objective_lb_search = len(model.groups) > 1

@@ -181,15 +181,15 @@ PARTITIONERS = {
     "peft": Strategy("optpart.strategies.partition.peft:peft", "optimistic cost table (2014)"),
     "etf": Strategy("optpart.strategies.partition.etf:etf", "earliest task first (1989)"),
     "min-min": Strategy(
-        "optpart.strategies.partition.min_min:min_min",
+        "optpart.strategies.partition.ready_list:min_min",
         "ready vertices, the earliest finish first (1977)",
     ),
     "max-min": Strategy(
-        "optpart.strategies.partition.max_min:max_min",
+        "optpart.strategies.partition.ready_list:max_min",
         "ready vertices, the latest earliest finish first (1977)",
     ),
     "sufferage": Strategy(
-        "optpart.strategies.partition.sufferage:sufferage",
+        "optpart.strategies.partition.ready_list:sufferage",
         "ready vertices, the largest loss without the best device first (1999)",
     ),
     "dls": Strategy("optpart.strategies.partition.dls:dls", "dynamic level scheduling (1993)"),
@@ -272,17 +272,17 @@ PARTITIONERS = {
 }
 SCHEDULERS = {
     "fifo": Strategy(
-        "optpart.strategies.scheduling.fifo:fifo", "first executable, first served [L] §5.2"
+        "optpart.strategies.scheduling.priorities:fifo", "first executable, first served [L] §5.2"
     ),
     "pct": Strategy(
-        "optpart.strategies.scheduling.pct:pct", "longest remaining path first [L] §5.3"
+        "optpart.strategies.scheduling.priorities:pct", "longest remaining path first [L] §5.3"
     ),
     "msr": Strategy(
-        "optpart.strategies.scheduling.msr:msr",
+        "optpart.strategies.scheduling.priorities:msr",
         "maximal successor rank: what enables other devices first [L] §5.4",
     ),
     "as-placed": Strategy(
-        "optpart.strategies.scheduling.as_placed:as_placed",
+        "optpart.strategies.scheduling.priorities:as_placed",
         "the order in which vertices were placed",
     ),
 }
@@ -290,7 +290,7 @@ SCHEDULERS = {
 #: in every table. ``heterog`` is ``pct`` under another name; see its module.
 SPECIAL_SCHEDULERS = {
     "heterog": Strategy(
-        "optpart.strategies.scheduling.heterog:heterog",
+        "optpart.strategies.scheduling.priorities:heterog",
         "computation and transfers ranked alike [G] §4.2",
     ),
     "tao": Strategy(
@@ -305,10 +305,10 @@ SPECIAL_SCHEDULERS = {
         "optpart.strategies.scheduling.tio:tio", "transfers by dependencies alone [H] §4.3"
     ),
     "random-order": Strategy(
-        "optpart.strategies.scheduling.random_order:random_order", "any executable task"
+        "optpart.strategies.scheduling.priorities:random_order", "any executable task"
     ),
     "as-received": Strategy(
-        "optpart.strategies.scheduling.as_received:as_received",
+        "optpart.strategies.scheduling.priorities:as_received",
         "first come, first served, ties by vertex number",
     ),
 }

@@ -31,7 +31,7 @@ def is_cut(graph: Graph) -> NDArray[np.bool_]:
 
     Everything before such a vertex has ended when it starts, and everything after it starts once it
     has ended, in every schedule. Its position is the same in every topological order. Unlike at an
-    articulation in the strict sense, edges may jump over it.
+    articulation point, edges may jump over it.
 
     Returns
     -------

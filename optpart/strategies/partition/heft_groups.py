@@ -33,8 +33,7 @@ from optpart.strategies.partition.insertion import (
     inserted,
     topological_position,
 )
-from optpart.strategies.partition.means import mean_transfer
-from optpart.strategies.partition.ranks import upward
+from optpart.strategies.partition.ranks import mean_transfer, upward
 
 #: What a transfer counts in the ranks, as a share of its mean time.
 _TRANSFERS = (0.5, 1.0)
@@ -65,7 +64,7 @@ def heft_groups(instance: Instance, rng: np.random.Generator) -> Partition:
     transfer, position = mean_transfer(instance), topological_position(instance)
     best = None
     for weight, share in product(_TRANSFERS, _SHARES):
-        tail = _tails(a, fastest, weight * transfer)
+        tail = _tails(instance, fastest, weight * transfer)
         turn = np.lexsort((position, -tail)).astype(np.int32)
         found = inserted(instance, turn, wanted=wanted, most=share * even)
         if best is None or _length(found) < _length(best):
@@ -79,10 +78,12 @@ def _length(found: Inserted) -> float:
     return float(found.end.max()) if (found.state.device >= 0).all() else np.inf
 
 
-def _tails(a: Arrays, run: NDArray[np.float64], transfer: NDArray[np.float64]) -> Any:
+def _tails(
+    instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the time from the start of each vertex to the end of the relaxed schedule."""
-    best, tail = np.inf, upward(a, run, transfer)
-    chosen = tail
+    a, best = arrays(instance), np.inf
+    chosen = tail = upward(instance, run, transfer)
     for _ in range(_ROUNDS):
         start = _relaxed(a, run, transfer, _ranked(-tail), False)
         if (start + run).max() < best:

@@ -1,4 +1,8 @@
-"""List scheduling of ready vertices: each one's best device first, then the choice among them."""
+"""List scheduling of ready vertices: each one's best device first, then the choice among them.
+
+Min-Min and Max-Min (Ibarra and Kim 1977; Braun et al. 2001) and Sufferage (Maheswaran et al. 1999)
+differ in that choice only.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,42 @@ _WORK = 2**22
 
 #: Rows, to begin with, of the table of arrivals at ready vertices.
 _ROOM = 16
+
+
+def min_min(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Run next, of all ready vertices, the one whose earliest finish on any device is the least.
+
+    The papers have independent tasks: O. Ibarra and C. Kim, Heuristic algorithms for scheduling
+    independent tasks on nonidentical processors, JACM 24 (1977), and T. Braun et al., A comparison
+    of eleven static heuristics, JPDC 61 (2001). With dependencies, the tasks to choose from are
+    those whose predecessors are placed, as J. Blythe et al. do for workflows (CCGrid 2005). See
+    :func:`schedule_ready`.
+    """
+    return schedule_ready(instance, finish=-1.0)
+
+
+def max_min(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Run next, of all ready vertices, the one whose earliest finish on any device is the latest.
+
+    Long tasks begin while others can still fill the devices beside them. Like
+    :func:`min_min`, this is for independent tasks (O. Ibarra
+    and C. Kim 1977, T. Braun et al. 2001), applied to those whose predecessors are placed. See
+    :func:`schedule_ready`.
+    """
+    return schedule_ready(instance, finish=1.0)
+
+
+def sufferage(instance: Instance, rng: np.random.Generator) -> Partition:
+    """Run next the ready vertex whose second-best finish is the farthest behind its best.
+
+    A vertex that only one device can run has no second-best finish, and comes before those that
+    have. One vertex is placed in each step, as H. Casanova et al. do (Heuristics for scheduling
+    parameter sweep applications, HCW 2000); in one step of M. Maheswaran et al. (Dynamic mapping of
+    a class of independent tasks, JPDC 59, 1999), every device may get one. The papers have
+    independent tasks; here, the tasks to choose from are those whose predecessors are placed. See
+    :func:`schedule_ready`.
+    """
+    return schedule_ready(instance, regret=1.0)
 
 
 def schedule_ready(

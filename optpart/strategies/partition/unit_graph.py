@@ -11,8 +11,6 @@ from optpart.kernels.compiled import (
     Arrays,
     State,
     arrays,
-    assign,
-    fits,
     inner,
     kernel,
     nothing_placed,
@@ -20,6 +18,7 @@ from optpart.kernels.compiled import (
 from optpart.kernels.struct import Ints, Longs, Struct
 from optpart.problem.graph import grouped
 from optpart.problem.instance import Instance
+from optpart.strategies.partition.common import place_from
 
 
 class UnitGraph(Struct):
@@ -253,11 +252,6 @@ def _place_preferred(
             for i in range(choices):
                 if inputs[devices[i]] > inputs[devices[first]]:
                     first = i
-        for step in range(choices):
-            chosen = devices[(first + step) % choices]
-            if fits(a, unit, chosen, state):
-                assign(a, unit, chosen, state)
-                break
-        else:
-            return state
+        if place_from(a, unit, first, devices, state) < 0:
+            break
     return state

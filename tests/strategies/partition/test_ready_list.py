@@ -16,9 +16,7 @@ from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.dls import dls
 from optpart.strategies.partition.insertion import topological_position
-from optpart.strategies.partition.max_min import max_min
-from optpart.strategies.partition.min_min import min_min
-from optpart.strategies.partition.sufferage import sufferage
+from optpart.strategies.partition.ready_list import max_min, min_min, sufferage
 from optpart.testing.draw import random_instance
 
 Strategy = Callable[[Instance, np.random.Generator], Partition]
