@@ -86,7 +86,7 @@ def _tails(
     chosen = tail = upward(instance, run, transfer)
     for _ in range(_ROUNDS):
         start = _relaxed(a, run, transfer, _ranked(-tail), False)
-        if (start + run).max() < best:
+        if (start + run).max() <= best:  # of equal ones, the latest, which knows of groups
             best, chosen = (start + run).max(), tail
         tail = _relaxed(a, run, transfer, _ranked(-(start + run)), True) + run
     return chosen
