@@ -7,8 +7,7 @@ members in many levels of the graph, as in [L] table 7.1, both cost more than al
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,19 +55,20 @@ def heft_groups(instance: Instance, rng: np.random.Generator) -> Partition:
     if len(instance.units) == instance.vertices:
         return heft(instance, rng)
     a = arrays(instance)
-    fastest, even = _run_times(a)
+    fastest, even = run_times(a)
     size = np.bincount(instance.unit_of)
     work = np.bincount(instance.unit_of, weights=fastest)
     groups = np.flatnonzero(size > 1)
     wanted = _spread(a, groups[np.argsort(-work[groups], kind="stable")])
     transfer, position = mean_transfer(instance), topological_position(instance)
     best = None
-    for weight, share in product(_TRANSFERS, _SHARES):
-        tail = _tails(instance, fastest, weight * transfer)
+    for weight in _TRANSFERS:
+        tail = relaxed(instance, fastest, weight * transfer).tail
         turn = np.lexsort((position, -tail)).astype(np.int32)
-        found = inserted(instance, turn, wanted=wanted, most=share * even)
-        if best is None or _length(found) < _length(best):
-            best = found
+        for share in _SHARES:
+            found = inserted(instance, turn, wanted=wanted, most=share * even)
+            if best is None or _length(found) < _length(best):
+                best = found
     assert best is not None
     return partition_of(instance, best.state, in_order(instance, best))
 
@@ -78,18 +78,40 @@ def _length(found: Inserted) -> float:
     return float(found.end.max()) if (found.state.device >= 0).all() else np.inf
 
 
-def _tails(
-    instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the time from the start of each vertex to the end of the relaxed schedule."""
-    a, best = arrays(instance), np.inf
-    chosen = tail = upward(instance, run, transfer)
+class Relaxed(NamedTuple):
+    """A schedule in which every unit has the fastest of its devices for itself.
+
+    Attributes
+    ----------
+    length : float
+        Its makespan, in the unit of :class:`~optpart.kernels.compiled.Arrays`.
+    tail : ndarray of float64, length n
+        From the start of each vertex to the end.
+    """
+
+    length: float
+    tail: NDArray[np.float64]
+
+
+def relaxed(instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.float64]) -> Relaxed:
+    """Return the shortest schedule found of the relaxation, and the tails that gave it.
+
+    Parameters
+    ----------
+    run : ndarray of float64, length n
+        Run times.
+    transfer : ndarray of float64, length t
+        Times of tensors from one unit to another.
+    """
+    a = arrays(instance)
+    tail = upward(instance, run, transfer)
+    best = Relaxed(np.inf, tail)
     for _ in range(_ROUNDS):
-        start = _relaxed(a, run, transfer, _ranked(-tail), False)
-        if (start + run).max() <= best:  # of equal ones, the latest, which knows of groups
-            best, chosen = (start + run).max(), tail
-        tail = _relaxed(a, run, transfer, _ranked(-(start + run)), True) + run
-    return chosen
+        end = _schedule(a, run, transfer, _ranked(-tail), False) + run
+        if end.max() <= best.length:  # of equal ones the latest, which knows of groups
+            best = Relaxed(float(end.max()), tail)
+        tail = _schedule(a, run, transfer, _ranked(-end), True) + run
+    return best
 
 
 def _ranked(key: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -100,8 +122,8 @@ def _ranked(key: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @short_kernel
-def _run_times(a: Arrays) -> Any:
-    """Return the least run time of each vertex, and what is a device's share if all share alike."""
+def run_times(a: Arrays) -> Any:
+    """Return the least run time of each vertex, and the load if all devices share all vertices."""
     n, k = a.order.shape[0], a.speed.shape[0]
     fastest = np.empty(n)
     even = 0.0
@@ -137,7 +159,7 @@ def _spread(a: Arrays, groups: Longs) -> Any:
 
 
 @short_kernel
-def _relaxed(a: Arrays, run: Floats, transfer: Floats, place: Longs, backwards: bool) -> Any:
+def _schedule(a: Arrays, run: Floats, transfer: Floats, place: Longs, backwards: bool) -> Any:
     """Schedule units that each have a device of their own; return when each vertex starts.
 
     Parameters
