@@ -29,7 +29,7 @@ def bound(
             help="A new file in which every bound is kept as soon as it is proven; one that exists "
             "needs --resume. Bounds that more time may raise go on as long as there is time. If "
             "saving fails, they continue; if the last save fails, it exits with 2.",
-            kind="methods.bounds_in_rounds:KIND",
+            kind="optpart.methods.bounds_in_rounds:KIND",
             updated=True,
         ),
     ] = None,

@@ -62,7 +62,7 @@ def gap(
         Path | None,
         file_to_write(
             help="Store finished runs in this file, and skip those it already holds.",
-            kind="study.store:KIND",
+            kind="optpart.study.store:KIND",
             updated=True,
         ),
     ] = None,

@@ -81,7 +81,9 @@ def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hints[name]) is Annotated
     ]  # fmt: skip
     yield from (one for one in found if one.default is one.empty)
-    kind = f"interop.formats.{'cluster_toml' if hints['return'] is Cluster else 'native'}:KIND"
+    kind = (
+        f"optpart.interop.formats.{'cluster_toml' if hints['return'] is Cluster else 'native'}:KIND"
+    )
     needed = Annotated[Path, written(kind)]
     yield inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=needed)
     yield from (one for one in found if one.default is not one.empty)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ import typer
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, check_target, force
 from optpart.base.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
+from optpart.base.registry import load
 
 
 def _seconds(text: str, option: str = "--time-limit") -> float:
@@ -107,16 +107,14 @@ def file_to_write(
     ----------
     kind : str, optional
         Where to find the :class:`~optpart.base.files.Kind` of the file, or a function that returns
-        it for a path: ``module:name`` in the package. Without it, the command has to check the
-        path.
+        it for a path: ``module:name``. Without it, the command has to check the path.
     updated : bool
         Whether an existing file is updated rather than replaced, so that it cannot be forced.
     """
 
     def tried(path: Path | None) -> Path | None:
         if path is not None and kind is not None:
-            module, _, name = kind.partition(":")
-            found = getattr(import_module(f"optpart.{module}"), name)
+            found = load(kind)
             known = found if isinstance(found, Kind) else found(path)
             check_target(path, known, forcible=not updated)
         return path
@@ -177,9 +175,9 @@ def forcible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-ResultFile = Annotated[Path | None, output("interop.formats.result:KIND")]
-NewInstance = Annotated[Path, output("interop.formats.native:KIND")]
-Picture = Annotated[Path, output("study.report.picture:kind_of")]
+ResultFile = Annotated[Path | None, output("optpart.interop.formats.result:KIND")]
+NewInstance = Annotated[Path, output("optpart.interop.formats.native:KIND")]
+Picture = Annotated[Path, output("optpart.study.report.picture:kind_of")]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]

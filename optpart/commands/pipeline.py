@@ -52,7 +52,7 @@ def pipeline(
     check: Annotated[
         Path | None, typer.Option(help="Check this plan instead of making one.")
     ] = None,
-    output: Annotated[Path | None, written("exact.pipeline.plan_file:KIND")] = None,
+    output: Annotated[Path | None, written("optpart.exact.pipeline.plan_file:KIND")] = None,
     json: Json = False,
 ) -> None:
     """Split a graph into the stages of a pipeline with the least bottleneck, proven."""

@@ -107,7 +107,7 @@ def solve(
             help="A new file in which search saves its state, at most every ten seconds; one that "
             "exists needs --resume. If saving fails, the search continues; if the last save fails, "
             "it exits with 2.",
-            kind="search.checkpoint:KIND",
+            kind="optpart.search.checkpoint:KIND",
             updated=True,
         ),
     ] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 from optpart.methods import registry
-from optpart.methods.sources import Sources, digest_of
+from optpart.methods.parts import METHODS, PARTITIONERS, TABLES
+from optpart.methods.sources import code_of, digest_of
 
 #: What lies above the methods (design §4), so that no method depends on it.
 ABOVE = frozenset(
@@ -31,9 +33,9 @@ def fingerprint(method: str) -> str:
     """Return the code that a method consists of: digests of sources, versions of packages.
 
     Built-in methods count as one: the code of all of them and of what they use. For a method, or
-    a strategy in a pair, that a user registered or another package provides, this includes
-    the modules that it consists of; see :class:`~optpart.methods.sources.Sources`. Data that it
-    reads is not included, except the rules of ``expert:FILE``.
+    a strategy in a pair, that a user registered or another package provides, this includes its
+    version and its own code (:func:`~optpart.methods.sources.code_of`). Data that it reads is not
+    included, except the rules of ``expert:FILE``.
 
     Returns
     -------
@@ -44,30 +46,28 @@ def fingerprint(method: str) -> str:
     found = {"optpart": _built_in(), "python": ".".join(platform.python_version_tuple()[:2])}
     packages = [*_ALWAYS]
     foreign = registry.foreign(method)
-    if foreign or method in registry.SOLVERS:
+    if foreign or method in METHODS.rows:
         packages += _OF_SOLVERS
-    parts = registry.split(method)
-    if parts is not None:
-        strategy, _, argument = parts[0].partition(":")
-        known = registry.PARTITIONERS.get(strategy)
-        if known is not None and known.needs:
-            packages.append(known.needs)
+    if (pair := registry.split(method)) is not None:
+        strategy, _, argument = pair[0].partition(":")
+        packages += filter(None, [PARTITIONERS[strategy].needs])
         if argument:
             found["rules"] = _content(Path(argument))
     for command in _COMMANDS.get(method, ()):
         found[f"command {command}"] = _program(command)
     if method == "minizinc":
         found["models"] = _models()
-    for part in foreign:
-        sources = Sources(part.since)
-        if part.function is None:
-            found[f"{part.kind} {part.name}"] = "cannot be loaded"
+    for kind, name in foreign:
+        try:
+            function = TABLES[kind][name].load()
+        except (Exception, SystemExit):  # loading a plug-in may raise anything
+            found[f"{kind} {name}"] = "cannot be loaded"
             continue
-        sources.add(part.function)
-        found[f"{part.kind} {part.name}"] = sources.digest
-        found |= sources.versions
-        if part.distribution:
-            found[part.distribution] = _version(part.distribution)
+        part = TABLES[kind][name]  # knows when it was loaded, by now
+        packages += filter(None, [part.distribution])
+        is_own = part.origin == "own"
+        code = code_of(function, part.since or registry.LOADED, folder=is_own)
+        found[f"{kind} {name}"] = code
     found |= {name: _version(name) for name in packages}
     return ", ".join(f"{name} {value}" for name, value in sorted(found.items()))
 
@@ -93,13 +93,11 @@ def sources_of_methods() -> Iterator[Path]:
 def _built_in() -> str:
     """Return a digest of the sources of optpart, unless they are newer than what runs."""
     root = Path(registry.__file__).parents[1]
-    sources = Sources(registry.LOADED)
-    lines = []
-    for file in sources_of_methods():
-        lines.append(f"{file.relative_to(root)} {digest_of(file.read_bytes())}")
-        if file.stat().st_mtime_ns > registry.LOADED:
-            sources.is_unknown()
-    return digest_of("\n".join([*lines, sources.digest]).encode())
+    files = [*sources_of_methods()]
+    lines = [f"{file.relative_to(root)} {digest_of(file.read_bytes())}" for file in files]
+    if any(file.stat().st_mtime_ns > registry.LOADED for file in files):
+        lines.append(secrets.token_hex(8))
+    return digest_of("\n".join(lines).encode())
 
 
 @cache

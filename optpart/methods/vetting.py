@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from optpart.base.errors import InputError
 from optpart.methods import registry
 from optpart.methods.fingerprint import differing, fingerprint
+from optpart.methods.parts import Kind
 
 #: What was taken over from clients, by kind and name, and the bytes that it came in.
-_taken: dict[tuple[registry.Kind, str], bytes] = {}
+_taken: dict[tuple[Kind, str], bytes] = {}
 
 
 def vet(codes: Mapping[str, str], registered: bytes = b"") -> str:
@@ -29,7 +30,7 @@ def vet(codes: Mapping[str, str], registered: bytes = b"") -> str:
             registry.check(method)
         except InputError as error:
             return f"lacks a method: {error.problem}"
-        sent = any((part.kind, part.name) in _taken for part in registry.foreign(method))
+        sent = any(part in _taken for part in registry.foreign(method))
         if not sent and (other := differing(code, fingerprint(method))):
             return f"has other code of {method} ({other})"
     return ""

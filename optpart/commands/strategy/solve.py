@@ -30,7 +30,9 @@ def solve(
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = None,
     seed: Seed = 0,
-    output: Annotated[Path | None, written("applications.training.strategy_file:KIND")] = None,
+    output: Annotated[
+        Path | None, written("optpart.applications.training.strategy_file:KIND")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find a strategy, and prove how far from optimal it can be."""
