@@ -90,7 +90,7 @@ class Registry(MutableMapping[str, Row]):
         return iter(dict.fromkeys([*self.rows, *self.added, *points(self.group)]))
 
     def __len__(self) -> int:
-        return len([*self])
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
         return name in self.rows or name in self.added or name in points(self.group)

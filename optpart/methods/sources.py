@@ -106,10 +106,12 @@ class _Code:
                     self._parts.add(f"{name} = {value!r}")
 
     def _add_class(self, found: type) -> None:
-        if self._add_module(found.__module__):
+        if found.__module__.partition(".")[0] in sys.stdlib_module_names:
             return
+        self._add_module(found.__module__)
         for base in found.__bases__:
             self._add(base)
+        # Those of a notebook have no file.
         for name, value in vars(found).items():
             for part in (value, *(getattr(value, of, None) for of in _HELD)):
                 if isinstance(part, FunctionType):
@@ -117,12 +119,10 @@ class _Code:
                 elif isinstance(part, _PLAIN) and not name.startswith("__"):
                     self._parts.add(f"{name} = {part!r}")
 
-    def _add_module(self, name: str) -> bool:
-        """Add a module; return whether it has a file, or is one of Python's own."""
+    def _add_module(self, name: str) -> None:
         file = getattr(sys.modules.get(name), "__file__", None)
         if file is not None:
             self._add_file(name, Path(file))
-        return file is not None or name.partition(".")[0] in sys.stdlib_module_names
 
     def _add_file(self, module: str, file: Path) -> None:
         """Add a file and those near it, unless they are installed."""

@@ -19,12 +19,6 @@ from optpart.study.run import Run as StudyRun
 from optpart.study.run import execute
 
 
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("_own", "_own_partitioners", "_own_schedulers"):
-        monkeypatch.setattr(registry, table, {})
-
-
 def first(instance: op.Instance, rng: np.random.Generator) -> list[int]:
     """Everything on device 0."""
     return [0] * instance.vertices
