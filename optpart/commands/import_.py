@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.base.choices import Communication, Memory
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
 from optpart.base.terminal import say
@@ -21,28 +21,9 @@ if TYPE_CHECKING:
     from optpart.interop.costs.costed import Costed
     from optpart.interop.devices.named import NamedCluster
     from optpart.problem.instance import Instance
-    from optpart.problem.model import Communication, Memory
 
 _SUFFIXES = ", ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
 _FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
-
-
-class Memories(StrEnum):
-    """The memory models."""
-
-    none = "none"
-    estimate = "estimate"
-    edges = "edges"
-    refcount = "refcount"
-
-
-class Communications(StrEnum):
-    """The communication models."""
-
-    delay = "delay"
-    sendrecv = "sendrecv"
-    link = "link"
-    port = "port"
 
 
 #: Headings of ``--help``.
@@ -97,14 +78,14 @@ def import_(
         ),
     ] = None,
     memory: Annotated[
-        Memories | None,
+        Memory | None,
         typer.Option(
             help="How memory counts; by default, limits of the devices count if there are any, "
             "and an instance's file decides."
         ),
     ] = None,
     communication: Annotated[
-        Communications | None,
+        Communication | None,
         typer.Option(
             metavar="MODEL", help="How transfers count: delay (default), sendrecv, link or port."
         ),
@@ -282,8 +263,8 @@ def import_(
         cluster,
         devices,
         costs,
-        None if memory is None else memory.value,
-        None if communication is None else communication.value,
+        memory,
+        communication,
         seed,
         colocate,
         {key: value for key, value in reading.items() if value is not None},

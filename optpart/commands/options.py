@@ -208,6 +208,13 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def whole(text: str, place: str) -> int:
+    """Read a whole number."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise InputError(place, f"{text!r}", "give a whole number ≥ 0")
+    return int(text)
+
+
 def sizes(texts: Sequence[str] | None) -> dict[str, int]:
     """Read ``--shape``, given as ``SYMBOL=SIZE``."""
     found = pairs(texts, "--shape")

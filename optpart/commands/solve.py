@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base import clock
+from optpart.base.choices import Fix, Objective
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_WORKERS
 from optpart.base.terminal import complain, note, put, say
@@ -38,23 +38,6 @@ if TYPE_CHECKING:
     from optpart.study.sensitivity import Sensitivity
 
 
-class Objectives(StrEnum):
-    """The objectives of ``solve``."""
-
-    makespan = "makespan"
-    traffic = "traffic"
-    lexicographic = "lexicographic"
-    bottleneck = "bottleneck"
-
-
-class Fixed(StrEnum):
-    """The parts of a given schedule that ``solve`` can keep."""
-
-    placement = "placement"
-    order = "order"
-    both = "both"
-
-
 def solve(
     file: File,
     method: MethodName = "auto",
@@ -72,12 +55,12 @@ def solve(
     seed: Seed = 0,
     start: Start = None,
     objective: Annotated[
-        Objectives,
+        Objective,
         typer.Option(
             help="What to minimise; lexicographic means makespan, then traffic, bottleneck the "
             "largest load of a device, link or port."
         ),
-    ] = Objectives.makespan,
+    ] = "makespan",
     within: Annotated[
         str | None, typer.Option(help="Decide whether a makespan of at most this is possible.")
     ] = None,
@@ -90,7 +73,7 @@ def solve(
     ] = None,
     traffic_limit: Annotated[str | None, typer.Option(help="Greatest traffic allowed.")] = None,
     fix: Annotated[
-        Fixed | None,
+        Fix | None,
         typer.Option(
             help="The part of --start to keep; if the instance leaves no choice of devices, "
             "its placement needs no --start."
@@ -159,7 +142,7 @@ def solve(
             )
     if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
-    if pareto and objective is not Objectives.makespan:
+    if pareto and objective != "makespan":
         raise InputError(
             "--pareto", "finds the front of makespan and traffic only", "leave --objective out"
         )
@@ -174,11 +157,11 @@ def solve(
     question = ask(
         instance,
         method,
-        objective=objective.value,
+        objective=objective,
         within=within,
         within_percent=within_percent,
         traffic_limit=traffic_limit,
-        fix=None if fix is None else fix.value,
+        fix=fix,
         start=start,
         contiguous=contiguous,
         device_order=listed_devices(device_order),

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from optpart.base import clock
-from optpart.base.choices import choice
+from optpart.base.choices import Fix as Fix
+from optpart.base.choices import Objective, choice
 from optpart.base.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.base.limits import MOST_WORKERS, available_processors
 from optpart.exact.given_order import given_by
@@ -28,7 +29,7 @@ from optpart.problem.rational import non_negative, rational
 from optpart.search.checkpoint import StateFile, check_new
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
-from optpart.solution.goal import Goal, Objective
+from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.names import NamedOrder, NamedPlacement, given_device_order
 from optpart.solution.pruning import ALL
@@ -44,9 +45,6 @@ from optpart.solution.result import (
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
-
-#: The parts of a schedule that can be fixed.
-Fix = Literal["placement", "order", "both"]
 
 #: A schedule or result, the path of a result file, or the name of a strategy.
 Start = str | Path | Schedule | Result

@@ -1,7 +1,4 @@
-"""The identity of code that is not part of this package.
-
-Nothing is imported or run for it.
-"""
+"""The identity of code that is not part of this package."""
 
 from __future__ import annotations
 
@@ -10,18 +7,12 @@ import pickle
 import secrets
 import sys
 import sysconfig
-from collections.abc import Iterator
-from contextlib import suppress
-from fractions import Fraction
 from functools import cache, partial
+from inspect import unwrap
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType
 from typing import Any
 
-#: Values of a module that a function of a file may read, for they may depend on the command line.
-_PLAIN = (bool, int, float, str, bytes, Fraction)
-#: Where class methods and properties hold their functions.
-_HELD = ("__func__", "fget", "fset")
 _SITE = {"site-packages", "dist-packages"}
 
 
@@ -31,125 +22,68 @@ def digest_of(content: bytes) -> str:
 
 
 def code_of(function: object, since: int, *, folder: bool = True) -> str:
-    """Return a digest of the code that a function consists of.
+    """Return a digest of the file of a function, and of the values that are bound to it.
 
-    This is the text of its file and of the modules of the same package or folder that are loaded,
-    and the values that it closes over or reads. Of a function that was typed, as in a notebook, it
-    is the compiled code, with that of all functions and classes that it refers to.
+    Modules of the same package or folder that are loaded count as well; what is installed does not,
+    since it counts by its version. Of a function without a file, such as one that was typed, and of
+    values that cannot be written, nothing is known: the digest is equal to no other.
 
     Parameters
     ----------
     since : int
         When the code was loaded, in nanoseconds since the epoch. If a file is newer, the code that
-        runs is not what it says, and the digest is equal to no other.
+        runs is not what it says, and the digest is equal to no other, too.
     folder : bool
-        Whether other modules of the folder count, too, and not only those of the package.
+        Whether other modules of the folder count, and not only those of the package.
     """
-    return _Code(since, folder=folder).of(function)
-
-
-class _Code:
-    def __init__(self, since: int, *, folder: bool) -> None:
-        self._since, self._folder = since, folder
-        self._parts: set[str] = set()
-        self._files: set[Path] = set()
-        self._seen: dict[int, object] = {}  # holds the objects, lest an id be given again
-
-    def of(self, function: object) -> str:
-        self._add(function)
-        return digest_of("\n".join(sorted(self._parts)).encode())
-
-    def _add(self, found: Any) -> None:
-        if id(found) in self._seen:
-            return
-        self._seen[id(found)] = found
-        if isinstance(found, partial):
-            for part in (found.func, *found.args, *sorted(found.keywords.items())):
-                self._add(part)
-        elif isinstance(found, MethodType):
-            self._add(found.__func__)
-            self._add(found.__self__)
-        elif isinstance(found, FunctionType):
-            self._add_function(found)
-        elif isinstance(found, ModuleType):
-            self._add_module(found.__name__)
-        elif isinstance(found, type):
-            self._add_class(found)
-        elif isinstance(getattr(found, "py_func", None), FunctionType):  # compiled by numba
-            self._add(found.py_func)
-        else:
-            self._add(type(found))
-            try:
-                self._parts.add(digest_of(pickle.dumps(found)))
-            except Exception:  # objects of somebody else's may refuse in any way
-                self._parts.add(secrets.token_hex(8))
-
-    def _add_function(self, function: FunctionType) -> None:
-        code = function.__code__
-        file = Path(code.co_filename)
-        typed = not file.is_file()
-        if typed:
-            self._parts.add(digest_of(repr(_content(code)).encode()))
-        else:
-            self._add_file(function.__module__, file)
-        if isinstance(wrapped := getattr(function, "__wrapped__", None), FunctionType):
-            self._add(wrapped)
-        for cell in function.__closure__ or ():
-            with suppress(ValueError):  # an empty cell
-                self._add(cell.cell_contents)
-        for name in _names(code):
-            if name in function.__globals__:
-                value = function.__globals__[name]
-                if typed:
-                    self._add(value)
-                elif isinstance(value, _PLAIN):
-                    self._parts.add(f"{name} = {value!r}")
-
-    def _add_class(self, found: type) -> None:
-        if found.__module__.partition(".")[0] in sys.stdlib_module_names:
-            return
-        self._add_module(found.__module__)
-        for base in found.__bases__:
-            self._add(base)
-        # Those of a notebook have no file.
-        for name, value in vars(found).items():
-            for part in (value, *(getattr(value, of, None) for of in _HELD)):
-                if isinstance(part, FunctionType):
-                    self._add(part)
-                elif isinstance(part, _PLAIN) and not name.startswith("__"):
-                    self._parts.add(f"{name} = {part!r}")
-
-    def _add_module(self, name: str) -> None:
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if file is not None:
-            self._add_file(name, Path(file))
-
-    def _add_file(self, module: str, file: Path) -> None:
-        """Add a file and those near it, unless they are installed."""
-        if file in self._files:
-            return
-        self._add_text(file)
-        top = module.partition(".")[0]
-        for name, near in [*sys.modules.items()]:
-            place = getattr(near, "__file__", None)
-            if place is None or name == "__main__":
+    values: list[object] = []
+    try:
+        plain = _plain(function, values)
+        file = Path(plain.__code__.co_filename)
+        parts = {digest_of(pickle.dumps(values))}
+        for near in {file, *_near(plain.__module__, file, folder=folder)}:
+            if _is_installed(near):
                 continue
-            inside = self._folder and Path(place).is_relative_to(file.parent)
-            if inside or name.partition(".")[0] == top:
-                self._add_text(Path(place))
-
-    def _add_text(self, file: Path) -> None:
-        if file in self._files or _is_installed(file):
-            return
-        self._files.add(file)
-        try:
+            if near.stat().st_mtime_ns > since:
+                raise OSError
             # The folder is no part of its name: a plug-in's file may move.
-            self._parts.add(f"{file.name} {digest_of(file.read_bytes())}")
-            changed = file.stat().st_mtime_ns > self._since
-        except OSError:
-            changed = True
-        if changed:
-            self._parts.add(secrets.token_hex(8))
+            parts.add(f"{near.name} {digest_of(near.read_bytes())}")
+    except Exception:  # objects of somebody else's may refuse in any way
+        return secrets.token_hex(8)
+    return digest_of("\n".join(sorted(parts)).encode())
+
+
+def _plain(function: Any, values: list[object]) -> FunctionType:
+    """Return the function that a callable runs; add the values that are bound to it."""
+    function = unwrap(function)
+    if isinstance(function, FunctionType):
+        values += [cell.cell_contents for cell in function.__closure__ or ()]
+        plain = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+        # They may depend on the command line.
+        values += [(k, v) for k, v in plain.items() if isinstance(v, bool | int | float | str)]
+        return function
+    if isinstance(function, partial):
+        values += [function.args, sorted(function.keywords.items())]
+        return _plain(function.func, values)
+    if isinstance(function, MethodType):
+        values.append(vars(function.__self__))
+        return _plain(function.__func__, values)
+    if hasattr(function, "py_func"):  # compiled by numba
+        return _plain(function.py_func, values)
+    values.append(vars(function))
+    return _plain(type(function).__call__, values)
+
+
+def _near(module: str, file: Path, *, folder: bool) -> list[Path]:
+    """Return the files of loaded modules of the same package, or of the same folder."""
+    top = module.partition(".")[0]
+    return [
+        Path(place)
+        for name, each in [*sys.modules.items()]
+        if name != "__main__"
+        and (place := getattr(each, "__file__", None))
+        and (name.partition(".")[0] == top or (folder and Path(place).is_relative_to(file.parent)))
+    ]
 
 
 def _is_installed(file: Path) -> bool:
@@ -161,18 +95,3 @@ def _is_installed(file: Path) -> bool:
 def _libraries() -> tuple[str, ...]:
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib")]
     return (*paths, str(Path(__file__).parents[1]))
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names of all globals and attributes that code may read."""
-    yield from code.co_names
-    for value in code.co_consts:
-        if isinstance(value, CodeType):
-            yield from _names(value)
-
-
-def _content(value: Any) -> object:
-    """Return what compiled code does, wherever it stands."""
-    if isinstance(value, CodeType):
-        return value.co_code, value.co_names, [_content(part) for part in value.co_consts]
-    return sorted(map(repr, value)) if isinstance(value, frozenset) else value

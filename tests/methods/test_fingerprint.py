@@ -183,22 +183,10 @@ class TestFunctions:
         function: Callable[..., Any] = scope["f"]
         return function
 
-    @pytest.mark.parametrize(
-        ("one", "other"),
-        [
-            ("def f(x): return 1", "def f(x): return 2"),
-            ("K = 1\ndef f(x): return K", "K = 2\ndef f(x): return K"),
-            ("def g(): return 1\ndef f(x): return g()", "def g(): return 2\ndef f(x): return g()"),
-            (
-                "class A:\n  def m(s): return 1\ndef f(x): return A().m()",
-                "class A:\n  def m(s): return 2\ndef f(x): return A().m()",
-            ),
-            ("def f(x): return x.a()", "def f(x): return x.b()"),
-        ],
-    )
-    def test_of_a_notebook(self, one: str, other: str) -> None:
-        assert self.of(self.typed(one)) == self.of(self.typed(f"\n{one}"))
-        assert self.of(self.typed(one)) != self.of(self.typed(other))
+    def test_what_was_typed_fits_nothing(self) -> None:
+        assert self.of(self.typed("def f(x): return 1")) != self.of(
+            self.typed("def f(x): return 1")
+        )
 
     def test_values_in_closures_and_arguments_count(self) -> None:
         def made(times: int) -> Callable[..., Any]:

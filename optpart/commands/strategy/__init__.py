@@ -1,1 +1,0 @@
-"""``optpart strategy``: its commands, one per module."""
