@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 from typer.core import TyperGroup
 
-from optpart.base.terminal import say
-from optpart.commands.options import Seed, forcible
+from optpart.commands.options import Seed, forcible, say_size
 from optpart.commands.options import output as written
 
 if TYPE_CHECKING:
@@ -108,7 +107,4 @@ def write_generated(instance: Instance, output: Path) -> None:
     from optpart.interop.formats import native
 
     native.write(instance, output)
-    say(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
+    say_size(instance, output)

@@ -6,10 +6,11 @@ If a file to write cannot be written, the option fails before the command does a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +18,10 @@ from optpart.base.errors import InputError
 from optpart.base.files import Kind, check_target, force
 from optpart.base.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
 from optpart.base.registry import load
+from optpart.base.terminal import say
+
+if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
 
 
 def _seconds(text: str, option: str = "--time-limit") -> float:
@@ -175,6 +180,47 @@ def forcible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of its first parameter, which is a dataclass.
+
+    The fields of one whose type is a dataclass are options, too. The other parameters follow.
+    """
+    first, *others = inspect.signature(command, eval_str=True).parameters.values()
+    asked = first.annotation
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(_gathered(asked, given), **given)
+
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*_fields(asked), *others)
+    ]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _fields(asked: Any) -> Iterator[inspect.Parameter]:
+    for one in inspect.signature(asked, eval_str=True).parameters.values():
+        if is_dataclass(one.annotation):
+            yield from _fields(one.annotation)
+        else:
+            yield one
+
+
+def _gathered(asked: Any, given: dict[str, Any]) -> Any:
+    """Take the fields of a dataclass from what is given, and return an object of it."""
+    fields = inspect.signature(asked, eval_str=True).parameters.values()
+    return asked(
+        **{
+            one.name: _gathered(one.annotation, given)
+            if is_dataclass(one.annotation)
+            else given.pop(one.name)
+            for one in fields
+        }
+    )
+
+
 ResultFile = Annotated[Path | None, output("optpart.interop.formats.result:KIND")]
 NewInstance = Annotated[Path, output("optpart.interop.formats.native:KIND")]
 Picture = Annotated[Path, output("optpart.study.report.picture:kind_of")]
@@ -222,3 +268,11 @@ def sizes(texts: Sequence[str] | None) -> dict[str, int]:
         if not (text.isascii() and text.isdecimal()) or len(text) > 18:
             raise InputError("--shape", f"{key}={text}", "give a whole number ≥ 0")
     return {key: int(text) for key, text in found.items()}
+
+
+def say_size(instance: Instance, output: Path) -> None:
+    """Print the size of an instance, and the file that it was written to."""
+    say(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )

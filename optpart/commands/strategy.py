@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -26,6 +24,8 @@ from optpart.commands.options import (
     TimeLimit,
     file_to_write,
     pairs,
+    say_size,
+    spread,
     time_limit,
     whole,
 )
@@ -192,24 +192,6 @@ class Asked:
         )
 
 
-def asking(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments and options of :class:`Asked`, its first parameter."""
-
-    @wraps(command)
-    def run(**given: Any) -> None:
-        asked = Asked(**{each.name: given.pop(each.name) for each in fields(Asked)})
-        command(asked, **given)
-
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in (*inspect.signature(Asked, eval_str=True).parameters.values(), *own)
-    ]
-    run.__dict__["__signature__"] = inspect.Signature(parameters)
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
-
-
 def say_remarks(remarks: Sequence[str]) -> None:
     """Print what had to be assumed."""
     for remark in remarks:
@@ -222,7 +204,7 @@ def _each(
     return {key: read(text, f"{option} {key}") for key, text in pairs(texts, option).items()}
 
 
-@asking
+@spread
 def compare(
     asked: Asked,
     method: Annotated[
@@ -253,7 +235,7 @@ def compare(
         raise typer.Exit(3 if found.bound.infeasible else 4)
 
 
-@asking
+@spread
 def solve(
     asked: Asked,
     method: Annotated[
@@ -301,7 +283,7 @@ def solve(
         raise typer.Exit(3 if found.bound.infeasible else 4)
 
 
-@asking
+@spread
 def bound(
     asked: Asked,
     time_limit: TimeLimit = 30.0,
@@ -385,10 +367,7 @@ def compile_(
     say_remarks(found.remarks)
     for fault in found.faults:
         say(f"{strategy}: {fault}")
-    say(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
+    say_size(instance, output)
 
 
 def plot(
