@@ -151,7 +151,7 @@ HELD = {
     _CHILD: """
         children/keeper.py main subprocess.Popen
         children/scratch.py Scratch.__enter__ spawn
-        children/spawn.py spawn subprocess.Popen
+        children/worker.py spawn subprocess.Popen
         children/worker.py Worker.__init__ spawn
         kernels/all.py _made subprocess.Popen
         kernels/all.py expect subprocess.Popen

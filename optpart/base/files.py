@@ -314,14 +314,16 @@ def try_beside(target: Path) -> None:
 
 
 @contextmanager
-def written_first(write: Callable[[], object]) -> Iterator[None]:
+def written_first(write: Callable[[Path], object], path: Path | None) -> Iterator[None]:
     """Write a file before the block, which reports the same result; raise its fault afterwards.
 
-    If one of the two fails, the other still delivers the result.
+    If one of the two fails, the other still delivers the result. Without a path, only the block
+    does.
     """
     fault = None
     try:
-        write()
+        if path is not None:
+            write(path)
     except InputError as error:
         fault = error
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,8 +72,6 @@ def place(
 
     What the command reads is written into the current folder, called after the model.
     """
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
     from optpart.placing.runtimes import place_model
@@ -99,11 +98,7 @@ def place(
     )
     result = found.result
     assert result.schedule is not None
-    with (
-        nullcontext()
-        if output is None
-        else written_first(lambda: result_format.write(result, output))
-    ):
+    with written_first(partial(result_format.write, result), output):
         say_result(result)
         print_devices(plain_console(), result.instance, result.schedule)
         put(f"\n{found.command}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -122,8 +123,6 @@ def solve(
     json: Json = False,
 ) -> None:
     """Find a schedule, and prove as much about it as the method and the bounds can."""
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
     from optpart.interop.formats.json import pretty
@@ -187,11 +186,7 @@ def solve(
     line.clear()
     if audit:
         _say_audit(question.audit(result))
-    with (
-        nullcontext()
-        if output is None
-        else written_first(lambda: result_format.write(result, output))
-    ):
+    with written_first(partial(result_format.write, result), output):
         asked = None if result.schedule is None else sensitivity
         if json and asked is not None:
             found = study(result, asked, seed=seed)

@@ -257,8 +257,6 @@ def solve(
     json: Json = False,
 ) -> None:
     """Find a strategy, and prove how far from optimal it can be."""
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats.json import pretty
     from optpart.study.report.strategy.table import failure_document, said_solution
@@ -269,7 +267,7 @@ def solve(
         question, method, order=order, seconds=remaining(time_limit), seed=seed, memory=memory_limit
     )
     save = output if found.made.feasible else None
-    with nullcontext() if save is None else written_first(lambda: found.save(save)):
+    with written_first(found.save, save):
         if json:
             feasible = found.made.feasible
             put(found.dumps() if feasible else pretty(failure_document(found)))

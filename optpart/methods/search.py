@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from optpart.base.children.crew import HERE, Crew
+from optpart.base.children.worker import HERE, Crew
 from optpart.methods import registry
 from optpart.methods.starts import UNTIMED, fills
 from optpart.problem.instance import Instance

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from optpart.base import clock
-from optpart.base.children.crew import Crew
 from optpart.base.children.losses import lose, pass_on
-from optpart.base.children.worker import Worker, WorkerDiedError
+from optpart.base.children.worker import Crew, Worker, WorkerDiedError
 from optpart.search.messages import Bounded, Found, Moves, SearcherTask
 
 

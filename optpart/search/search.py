@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from optpart.base import clock
-from optpart.base.children.crew import HERE, Crew
+from optpart.base.children.worker import HERE, Crew
 from optpart.base.clock import limited
 from optpart.base.errors import UnsupportedError
 from optpart.base.files import held

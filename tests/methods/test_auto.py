@@ -418,7 +418,7 @@ def test_on_a_cluster_members_and_searchers_run_elsewhere() -> None:
     assert result.schedule is not None
     assert verify(instance, result.schedule) == []
     assert set(crew.hired) == {
-        ("optpart.methods.portfolio.worker", 1),  # CP-SAT
+        ("optpart.methods.portfolio.child", 1),  # CP-SAT
         ("optpart.search.worker", 1),
     }
     assert len(crew.hired) == 3

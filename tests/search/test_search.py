@@ -17,8 +17,7 @@ import pytest
 import optpart
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.base import clock
-from optpart.base.children.crew import HERE, Crew
-from optpart.base.children.worker import Channel, Worker
+from optpart.base.children.worker import HERE, Channel, Crew, Worker
 from optpart.base.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.interop.formats import result as results
@@ -280,7 +279,7 @@ def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.Monke
         start(self, crew, number)
 
     monkeypatch.setattr(Helper, "__init__", count)
-    monkeypatch.setattr("optpart.base.children.crew.available_processors", lambda: 2)
+    monkeypatch.setattr("optpart.base.children.worker.available_processors", lambda: 2)
     found = search(medium(45), budget=Budget(1, 1024))
     assert len(born) == 1
     assert found.workers == 1024

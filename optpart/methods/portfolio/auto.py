@@ -13,16 +13,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from optpart.base.children.crew import HERE, Crew
 from optpart.base.children.losses import Losses, lose
+from optpart.base.children.worker import HERE, Crew
 from optpart.base.limits import available_processors
 from optpart.exact.series.bound import SERIES
 from optpart.kernels.all import is_ready
 from optpart.lower_bounds.best import each_bound
 from optpart.methods import registry
-from optpart.methods.portfolio.child import Child
+from optpart.methods.portfolio.child import Child, Outcome, run_member
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
-from optpart.methods.portfolio.outcome import Outcome, run_member
 from optpart.problem.feasibility import excluded
 from optpart.search.bounding import BOUNDED
 from optpart.solution.goal import MINIMISED, Measure, bound_of, exceeded
