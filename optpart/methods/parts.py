@@ -43,7 +43,7 @@ class Part:
         The parameter that receives the text after a colon in the name of a method.
     takes : tuple of str
         The parameters of a method beyond those of every method: ``goal``, ``without`` for pruning
-        rules to disable, ``checkpoint`` for the file of its state, ``crew`` for its workers.
+        rules to disable, ``checkpoint`` for the file of its state, ``pool`` for its workers.
     scope : str
         The place of a function that raises :class:`InputError` for an instance and a goal that a
         method does not support; empty if it supports all.
@@ -300,7 +300,7 @@ METHODS = Parts(
         "auto": Part(
             "optpart.methods.portfolio.auto:auto",
             "what fits the instance: the methods below in turn and side by side; every model",
-            takes=("goal", "without", "crew"),
+            takes=("goal", "without", "pool"),
             scope="optpart.methods.portfolio.members:check_scope",
         ),
         "cpsat": Part(
@@ -315,14 +315,14 @@ METHODS = Parts(
         "search": Part(
             "optpart.methods.search:search",
             "annealing of placement and order from the best heuristics; every model",
-            takes=("goal", "checkpoint", "crew"),
+            takes=("goal", "checkpoint", "pool"),
             scope="optpart.search.search:check_scope",
             repairs=True,
         ),
         "hybrid": Part(
             "optpart.methods.search:hybrid",
             "search plus large neighbourhoods, repaired greedily and by CP-SAT; every model",
-            takes=("goal", "checkpoint", "crew"),
+            takes=("goal", "checkpoint", "pool"),
             scope="optpart.search.search:check_scope",
             repairs=True,
         ),

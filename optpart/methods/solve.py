@@ -202,7 +202,7 @@ class Question:
                 remarks.append(f"used {cluster.workers} of {budget.workers} workers")
             begin = clock.now()
             job = replace(self.job, budget=replace(budget, workers=cluster.workers))
-            result = registry.run(self.method, job, watch, crew=cluster, **self.options)
+            result = registry.run(self.method, job, watch, pool=cluster, **self.options)
         reason = "; ".join(part for part in (result.reason, *remarks) if part)
         return replace(result, reason=reason), begin
 
@@ -355,8 +355,8 @@ def _cluster(engine: str, method: str) -> str | None:
         return None
     from optpart.methods.cluster import address
 
-    if not registry.takes(method, "crew"):
-        able = registry.listed(registry.taking("crew"))
+    if not registry.takes(method, "pool"):
+        able = registry.listed(registry.taking("pool"))
         raise ArgumentError(
             "engine", f"{method} does not run on several machines", f"use it with `method` {able}"
         )

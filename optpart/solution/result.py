@@ -67,11 +67,6 @@ Watch = Callable[[Progress], None]
 Starts = Callable[[Instance, int, int | None], Iterable[Schedule]]
 
 
-def no_starts(instance: Instance, seed: int, memory: int | None) -> tuple[Schedule, ...]:
-    """Generate no initial schedules."""
-    return ()
-
-
 @checked_names
 @dataclass(frozen=True)
 class Budget:

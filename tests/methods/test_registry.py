@@ -353,7 +353,7 @@ class TestScope:
     def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: command)
 
-    @pytest.mark.parametrize("option", ["checkpoint", "crew"])
+    @pytest.mark.parametrize("option", ["checkpoint", "pool"])
     @pytest.mark.parametrize("name", METHODS)
     def test_a_solver_has_the_options_that_it_declares(self, name: str, option: str) -> None:
         assert registry.takes(name, option) == (option in signature(get(name)).parameters)

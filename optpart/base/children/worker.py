@@ -197,7 +197,7 @@ def _ended(code: int) -> str:
     return f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
 
 
-class Crew(Protocol):
+class Pool(Protocol):
     """Workers of a method, on this machine or on others.
 
     Attributes
@@ -224,7 +224,7 @@ class Crew(Protocol):
         """
 
 
-class _Here:
+class _Local:
     remote = False
 
     @property
@@ -236,4 +236,4 @@ class _Here:
 
 
 #: Processes on this machine.
-HERE: Crew = _Here()
+LOCAL: Pool = _Local()

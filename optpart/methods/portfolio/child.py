@@ -9,7 +9,7 @@ from fractions import Fraction
 from importlib import import_module
 
 from optpart.base.children.caller import Caller
-from optpart.base.children.worker import Crew, WorkerDiedError
+from optpart.base.children.worker import Pool, WorkerDiedError
 from optpart.base.errors import ContradictionError, MemoryLimitError, UnsupportedError
 from optpart.base.registry import load
 from optpart.exact.process import GRACE, prompt_grace
@@ -83,10 +83,10 @@ class Child:
     The process starts, and loads what members need, before it has a job.
     """
 
-    def __init__(self, name: str, workers: int, crew: Crew) -> None:
+    def __init__(self, name: str, workers: int, pool: Pool) -> None:
         self.name = name
         self.ended = False
-        self._worker = crew.hire(__name__, workers)
+        self._worker = pool.hire(__name__, workers)
         #: How many workers it has.
         self.workers = max(1, self._worker.threads)
 
@@ -96,7 +96,9 @@ class Child:
         self._prompt = prompt_grace(job.budget)
         self._worker.send((path, replace(job, budget=replace(job.budget, workers=self.workers))))
 
-    def heard(self, seconds: float = 0.0, *, patient: bool = True) -> Iterator[Progress | Outcome]:
+    def messages(
+        self, seconds: float = 0.0, *, patient: bool = True
+    ) -> Iterator[Progress | Outcome]:
         """Yield the messages since the last call; wait for the first of them up to so long.
 
         Parameters
