@@ -34,7 +34,7 @@ COMMANDS = {
     "methods": "methods:methods",
     "ordering": "ordering:ordering",
     "reduce": "reduce:reduce",
-    "generate replica": "generate_replica:generate_replica",
+    "generate replica": "generate:generate_replica",
     "strategy compare": "strategy:compare",
     "strategy solve": "strategy:solve",
     "strategy bound": "strategy:bound",

@@ -19,10 +19,9 @@ import pytest
 import optpart as op
 from optpart.methods import fingerprint as fingerprints
 from optpart.methods import registry
-from optpart.methods.fingerprint import differing, fingerprint
+from optpart.methods.fingerprint import code_of, differing, fingerprint
 from optpart.methods.parts import METHODS, PARTITIONERS
 from optpart.methods.plugins import load_plugin
-from optpart.methods.sources import code_of
 
 ROOT = Path(registry.__file__).parents[2]
 

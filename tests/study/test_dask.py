@@ -20,8 +20,9 @@ import pytest
 
 from optpart import Budget, InputError, Instance
 from optpart.cli import main
+from optpart.methods import cluster as clusters
 from optpart.methods import cluster as module
-from optpart.methods import registry, vetting
+from optpart.methods import registry
 from optpart.methods.parts import TABLES
 from optpart.study import engine, library
 from optpart.study.engine import DaskEngine, choose
@@ -302,16 +303,16 @@ def test_a_worker_takes_over_what_the_latest_sweep_has_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cloudpickle = pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
-    monkeypatch.setattr(vetting, "_taken", {})
+    monkeypatch.setattr(clusters, "_taken", {})
     placed = []
     for device in (0, 1):
         rows = [("partitioner", "mine", lambda i, rng, d=device: [d] * i.vertices, "")]
-        vetting._take_over(cloudpickle.dumps(rows))
-        vetting._take_over(cloudpickle.dumps(rows))
+        clusters._take_over(cloudpickle.dumps(rows))
+        clusters._take_over(cloudpickle.dumps(rows))
         instance = library.load("laich-2.5")
         placed.append(registry.partitioner("mine")(instance, None).placement.tolist()[0])
     assert placed == [0, 1]
-    vetting._take_over(b"")
+    clusters._take_over(b"")
     assert registry.registered() == []
 
 
