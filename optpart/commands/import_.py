@@ -15,7 +15,7 @@ from optpart.base.choices import Communication, Memory
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
 from optpart.base.terminal import say
-from optpart.commands.options import NewInstance, option_of, say_size, spread
+from optpart.commands.options import LanguageModel, NewInstance, option_of, say_size, spread
 from optpart.interop.formats.detect import FORMATS, Format, format_of
 
 if TYPE_CHECKING:
@@ -27,21 +27,8 @@ _SUFFIXES = ", ".join(suffix for row in FORMATS.values() for suffix in row.suffi
 _FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
 
 
-#: Headings of ``--help``.
-_MODELS, _LANGUAGE = "Models", "Language models"
-_OTHERS, _COSTS = "Workflows and profiles", "Costs"
-
-
-def _option(*names: str, help: str, panel: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel)
-
-
-def _count(*, help: str, panel: str) -> Any:
-    return typer.Option(help=help, rich_help_panel=panel, min=1, max=MOST_TOKENS)
-
-
-def _flag(name: str, *, help: str, panel: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=panel)
+def _count(help: str) -> Any:
+    return typer.Option(help=help, min=1, max=MOST_TOKENS)
 
 
 def _given(options: object, **read: Any) -> dict[str, Any]:
@@ -56,24 +43,23 @@ class Costing:
 
     measured: Annotated[
         list[str] | None,
-        _option(
+        typer.Option(
             help="DEVICE=FILE: times that were measured on a device or a type of device; "
-            "repeatable.",
-            panel=_COSTS,
+            "repeatable."
         ),
     ] = None
-    fill: Annotated[
-        str | None, _option(help="roofline: estimate what was not measured.", panel=_COSTS)
-    ] = None
+    fill: Annotated[str | None, typer.Option(help="roofline: estimate what was not measured.")] = (
+        None
+    )
     exact: Annotated[
-        bool, _flag("--exact", help="Keep fractions of measured nanoseconds.", panel=_COSTS)
+        bool, typer.Option("--exact", help="Keep fractions of measured nanoseconds.")
     ] = False
     efficiencies: Annotated[
-        Path | None, _option(help="Attained parts of peaks by class, .toml.", panel=_COSTS)
+        Path | None, typer.Option(help="Attained parts of peaks by class, .toml.")
     ] = None
-    node_memory: Annotated[
-        Path | None, _option(help="Memory statistics of ONNX Runtime.", panel=_COSTS)
-    ] = None
+    node_memory: Annotated[Path | None, typer.Option(help="Memory statistics of ONNX Runtime.")] = (
+        None
+    )
 
     @property
     def given(self) -> dict[str, Any]:
@@ -87,99 +73,58 @@ class Reading:
 
     shape: Annotated[
         list[str] | None,
-        _option(
-            help="NAME=VALUE: an open size of an ONNX or PyTorch model; repeatable.", panel=_MODELS
-        ),
+        typer.Option(help="NAME=VALUE: an open size of an ONNX or PyTorch model; repeatable."),
     ] = None
-    model: Annotated[
-        str | None, _option(help="Which model of several in the file.", panel=_MODELS)
-    ] = None
+    model: Annotated[str | None, typer.Option(help="Which model of several in the file.")] = None
     break_cycles: Annotated[
         bool,
-        _flag(
+        typer.Option(
             "--break-cycles",
             help="Remove edges that close while loops of TensorFlow, and list them.",
-            panel=_MODELS,
         ),
     ] = False
-    mode: Annotated[str | None, _option(help="decode (default) or prefill.", panel=_LANGUAGE)] = (
-        None
-    )
-    tokens: Annotated[int | None, _count(help="New tokens per sequence.", panel=_LANGUAGE)] = None
-    context: Annotated[
-        int | None, _count(help="Positions that the cache has room for.", panel=_LANGUAGE)
-    ] = None
-    batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None
-    granularity: Annotated[
-        str | None,
-        _option(
-            help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
-            "with experts); of PyTorch operation (default) or module.",
-            panel=_LANGUAGE,
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        _option(help="Type of the weights of a named model, such as q4_K.", panel=_LANGUAGE),
-    ] = None
-    kv_dtype: Annotated[str | None, _option(help="Type of keys and values.", panel=_LANGUAGE)] = (
-        None
-    )
-    activations: Annotated[str | None, _option(help="Type of hidden states.", panel=_LANGUAGE)] = (
-        None
-    )
+    language: LanguageModel = field(default_factory=LanguageModel)
+    tokens: Annotated[int | None, _count("New tokens per sequence.")] = None
+    kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None
+    activations: Annotated[str | None, typer.Option(help="Type of hidden states.")] = None
     tied: Annotated[
-        str | None,
-        _option(help="copy or share a matrix of embedding and head.", panel=_LANGUAGE),
+        str | None, typer.Option(help="copy or share a matrix of embedding and head.")
     ] = None
-    logits: Annotated[str | None, _option(help="last (default) or all.", panel=_LANGUAGE)] = None
-    reserve: Annotated[
-        str | None,
-        _option(
-            help="Memory of every device that is kept free, such as '2 GiB' or 0; by default 1 GiB "
-            "for the runtime, and room for intermediate results.",
-            panel=_LANGUAGE,
-        ),
-    ] = None
+    logits: Annotated[str | None, typer.Option(help="last (default) or all.")] = None
     bandwidth: Annotated[
-        str | None,
-        _option(help="Between the machines of a workflow, such as '10 Gbit/s'.", panel=_OTHERS),
+        str | None, typer.Option(help="Between the machines of a workflow, such as '10 Gbit/s'.")
     ] = None
     latency: Annotated[
-        str | None,
-        _option(help="Between the machines of a workflow, such as '1 us'.", panel=_OTHERS),
+        str | None, typer.Option(help="Between the machines of a workflow, such as '1 us'.")
     ] = None
     cores: Annotated[
-        bool, _flag("--cores", help="A device per core of a workflow's machines.", panel=_OTHERS)
+        bool, typer.Option("--cores", help="A device per core of a workflow's machines.")
     ] = False
     inputs: Annotated[
-        bool,
-        _flag("--inputs", help="A vertex hands out the input files of a workflow.", panel=_OTHERS),
+        bool, typer.Option("--inputs", help="A vertex hands out the input files of a workflow.")
     ] = False
     training: Annotated[
-        bool,
-        _flag(
-            "--training", help="Forward and backward pass of a PipeDream profile.", panel=_OTHERS
-        ),
+        bool, typer.Option("--training", help="Forward and backward pass of a PipeDream profile.")
     ] = False
-    microbatch: Annotated[int | None, _count(help="Of a Sailor profile.", panel=_OTHERS)] = None
-    tensor_parallel: Annotated[
-        int | None, _count(help="Degree of a Sailor profile.", panel=_OTHERS)
-    ] = None
+    microbatch: Annotated[int | None, _count("Of a Sailor profile.")] = None
+    tensor_parallel: Annotated[int | None, _count("Degree of a Sailor profile.")] = None
     measured_pass: Annotated[
-        str | None,
-        _option(help="forward, backward or training of a Sailor profile.", panel=_OTHERS),
+        str | None, typer.Option(help="forward, backward or training of a Sailor profile.")
     ] = None
     gpus: Annotated[
-        list[str] | None, _option(help="GPU types of a Sailor profile; repeatable.", panel=_OTHERS)
+        list[str] | None, typer.Option(help="GPU types of a Sailor profile; repeatable.")
     ] = None
 
     @property
     def given(self) -> dict[str, Any]:
         """Those that were given, as readers have them."""
-        found = _given(self, shapes=_pairs("--shape", self.shape, int))
-        found.pop("shape", None)
-        return found
+        return _given(
+            self,
+            **vars(self.language),
+            language=None,
+            shape=None,
+            shapes=_pairs("--shape", self.shape, int),
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import is_dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,13 @@ import typer
 
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, check_target, force
-from optpart.base.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
+from optpart.base.limits import (
+    LARGEST_SEED,
+    MOST_SECONDS,
+    MOST_TOKENS,
+    MOST_WORKERS,
+    check_seconds,
+)
 from optpart.base.registry import load
 from optpart.base.terminal import say
 
@@ -181,20 +187,16 @@ def forcible(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command an option for each field of its first parameter, which is a dataclass.
+    """Give a command an option for each field of the parameters that are dataclasses.
 
-    The fields of one whose type is a dataclass are options, too. The other parameters follow.
+    The fields of one whose type is a dataclass are options, too.
     """
-    first, *others = inspect.signature(command, eval_str=True).parameters.values()
-    asked = first.annotation
 
     @wraps(command)
     def run(**given: Any) -> None:
-        command(_gathered(asked, given), **given)
+        command(**_gathered(command, given))
 
-    parameters = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*_fields(asked), *others)
-    ]
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in _fields(command)]
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
@@ -208,17 +210,54 @@ def _fields(asked: Any) -> Iterator[inspect.Parameter]:
             yield one
 
 
-def _gathered(asked: Any, given: dict[str, Any]) -> Any:
-    """Take the fields of a dataclass from what is given, and return an object of it."""
-    fields = inspect.signature(asked, eval_str=True).parameters.values()
-    return asked(
-        **{
-            one.name: _gathered(one.annotation, given)
-            if is_dataclass(one.annotation)
-            else given.pop(one.name)
-            for one in fields
-        }
-    )
+def _gathered(asked: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function or a dataclass, with dataclasses made of what is given."""
+    found = {}
+    for name, one in inspect.signature(asked, eval_str=True).parameters.items():
+        found[name] = _made(one.annotation, given) if is_dataclass(one.annotation) else given[name]
+    return found
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    return kind(**_gathered(kind, given))
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Options of readers of language models."""
+
+    mode: Annotated[
+        str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
+    ] = None
+    context: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a language model: positions that the cache has room for.",
+            min=1,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Of a language model: sequences at once.", min=1, max=MOST_TOKENS),
+    ] = None
+    granularity: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
+            "(default of GGUF files with experts); of PyTorch operation (default) or module."
+        ),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
+    ] = None
+    reserve: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a language model: memory of every device that is kept free, such as '2 GiB' "
+            "or 0; by default 1 GiB for the runtime, and room for intermediate results."
+        ),
+    ] = None
 
 
 ResultFile = Annotated[Path | None, output("optpart.interop.formats.result:KIND")]

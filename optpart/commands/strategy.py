@@ -40,85 +40,6 @@ class StrategyGroup(TyperGroup):
     """Find, bound and check strategies of training on unlike devices."""
 
 
-Model = Annotated[
-    str, typer.Argument(help="A model of the package, such as vgg19, or the file of a model.")
-]
-ClusterName = Annotated[
-    str,
-    typer.Option(
-        "--cluster", help="A cluster of the package, such as heterog-8, or a cluster file."
-    ),
-]
-Batch = Annotated[int, typer.Option(help="Samples of one iteration.", min=1, max=MOST_SAMPLES)]
-Groups = Annotated[
-    int,
-    typer.Option(
-        help="Groups of operations at most, each with its own decision.", min=1, max=MOST_GROUPS
-    ),
-]
-Grouping = Annotated[
-    str, typer.Option(metavar="WAY", help="How operations are grouped: contiguous or nearest.")
-]
-Compiler = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KEY=VALUE",
-        help="How strategies are compiled; repeatable. Replicas fused or separate, resharding "
-        "overlap or heterog, auxiliary memory or free, collectives queue or ring, topology pairs "
-        "or shared, memory refcount or none, slots a number, tick nanoseconds or none, "
-        "microbatches a number; such as replicas=fused.",
-    ),
-]
-Samples = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SAMPLES",
-        help="Samples that the figures of a profile or model file are for, or its symbol for them.",
-    ),
-]
-Slowness = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KIND=NUMBER",
-        help="How many times as long as the measured device a kind of device takes; repeatable.",
-    ),
-]
-Shape = Annotated[
-    list[str] | None,
-    typer.Option(metavar="SYMBOL=SIZE", help="A size that the model leaves open; repeatable."),
-]
-Network = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Which network, where a folder of profiles holds several.",
-    ),
-]
-TensorParallel = Annotated[
-    int | None,
-    typer.Option(
-        metavar="DEGREE",
-        help="GPUs that compute each layer together, of a folder of profiles; a device of the "
-        "cluster is such a group.",
-        min=1,
-        max=MOST_SAMPLES,
-    ),
-]
-Gpu = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="KIND=TYPE",
-        help="The GPU type that a folder of profiles has for a kind of device, if its name is "
-        "another; repeatable.",
-    ),
-]
-Costs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COSTS.json",
-        help="Times and links by 'optpart profile fit', in place of those of model and cluster.",
-    ),
-]
 StrategyPath = Annotated[str, typer.Argument(metavar="STRATEGY", help="A strategy file.")]
 ItsModel = Annotated[
     str | None, typer.Option("--model", help="Its model, if not where the file says.")
@@ -155,19 +76,88 @@ def compiler_options(texts: Sequence[str] | None) -> Options:
 class Asked:
     """The arguments and options that ask a question; every field is one."""
 
-    model: Model
-    cluster: ClusterName
-    batch: Batch
-    groups: Groups = 20
-    grouping: Grouping = "contiguous"
-    compiler: Compiler = None
-    samples: Samples = None
-    slowness: Slowness = None
-    shape: Shape = None
-    network: Network = None
-    tensor_parallel: TensorParallel = None
-    gpu: Gpu = None
-    costs: Costs = None
+    model: Annotated[
+        str, typer.Argument(help="A model of the package, such as vgg19, or the file of a model.")
+    ]
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", help="A cluster of the package, such as heterog-8, or a cluster file."
+        ),
+    ]
+    batch: Annotated[int, typer.Option(help="Samples of one iteration.", min=1, max=MOST_SAMPLES)]
+    groups: Annotated[
+        int,
+        typer.Option(
+            help="Groups of operations at most, each with its own decision.", min=1, max=MOST_GROUPS
+        ),
+    ] = 20
+    grouping: Annotated[
+        str, typer.Option(metavar="WAY", help="How operations are grouped: contiguous or nearest.")
+    ] = "contiguous"
+    compiler: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="How strategies are compiled; repeatable. Replicas fused or separate, resharding "
+            "overlap or heterog, auxiliary memory or free, collectives queue or ring, topology "
+            "pairs or shared, memory refcount or none, slots a number, tick nanoseconds or none, "
+            "microbatches a number; such as replicas=fused.",
+        ),
+    ] = None
+    samples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SAMPLES",
+            help="Samples that the figures of a profile or model file are for, or its symbol for "
+            "them.",
+        ),
+    ] = None
+    slowness: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=NUMBER",
+            help="How many times as long as the measured device a kind of device takes; "
+            "repeatable.",
+        ),
+    ] = None
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SYMBOL=SIZE", help="A size that the model leaves open; repeatable."),
+    ] = None
+    network: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which network, where a folder of profiles holds several.",
+        ),
+    ] = None
+    tensor_parallel: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DEGREE",
+            help="GPUs that compute each layer together, of a folder of profiles; a device of the "
+            "cluster is such a group.",
+            min=1,
+            max=MOST_SAMPLES,
+        ),
+    ] = None
+    gpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=TYPE",
+            help="The GPU type that a folder of profiles has for a kind of device, if its name is "
+            "another; repeatable.",
+        ),
+    ] = None
+    costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COSTS.json",
+            help="Times and links by 'optpart profile fit', in place of those of model and "
+            "cluster.",
+        ),
+    ] = None
 
     def question(self) -> Question:
         """Read model and cluster."""
