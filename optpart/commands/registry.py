@@ -35,13 +35,13 @@ COMMANDS = {
     "ordering": "ordering:ordering",
     "reduce": "reduce:reduce",
     "generate replica": "generate:generate_replica",
-    "strategy compare": "strategy:compare",
-    "strategy solve": "strategy:solve",
-    "strategy bound": "strategy:bound",
-    "strategy verify": "strategy:verify",
-    "strategy compile": "strategy:compile_",
-    "strategy plot": "strategy:plot",
-    "strategy export": "strategy:export",
+    "strategy compare": "strategy.compare:compare",
+    "strategy solve": "strategy.solve:solve",
+    "strategy bound": "strategy.bound:bound",
+    "strategy verify": "strategy.verify:verify",
+    "strategy compile": "strategy.compile_:compile_",
+    "strategy plot": "strategy.plot:plot",
+    "strategy export": "strategy.export:export",
     "warm-up": "warm_up:warm_up",
     "profile fit": "profile:fit",
 }
@@ -49,7 +49,7 @@ COMMANDS = {
 #: The class of each command group; its docstring is the help.
 GROUPS = {
     "generate": "generate:Generate",
-    "strategy": "strategy:StrategyGroup",
+    "strategy": "strategy.options:StrategyGroup",
     "profile": "profile:Profile",
 }
 

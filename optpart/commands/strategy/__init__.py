@@ -1,0 +1,1 @@
+"""``optpart strategy``, one command per module."""
