@@ -131,6 +131,8 @@ class _Placements:
         """Return whether the units are proven to have no placement within the limits."""
         from ortools.sat.python import cp_model  # slow to load, and seldom needed
 
+        from optpart.exact.cp_sat import solver_within
+
         model = cp_model.CpModel()
         on = {
             (u, d): model.new_bool_var("")
@@ -150,10 +152,7 @@ class _Placements:
             for d, e in links & kept.links:
                 if (a, d) in on and (b, e) in on:
                     model.add_bool_or(~on[a, d], ~on[b, e])
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.max_deterministic_time = _EFFORT
-        return solver.solve(model) == cp_model.INFEASIBLE
+        return solver_within(deterministic=_EFFORT).solve(model) == cp_model.INFEASIBLE
 
 
 def blocked_pairs(instance: Instance) -> dict[tuple[int, int], set[tuple[int, int]]]:
@@ -163,10 +162,7 @@ def blocked_pairs(instance: Instance) -> dict[tuple[int, int], set[tuple[int, in
     np.fill_diagonal(apart, False)
     everywhere = set(zip(*(side.tolist() for side in apart.nonzero()), strict=True))
     blocked: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for u, v, tensor in zip(
-        graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
-        strict=True,
-    ):  # fmt: skip
+    for u, v, tensor in graph.edges():
         if unit[u] == unit[v]:
             continue
         links = everywhere

@@ -1,15 +1,15 @@
-"""The solve of a CP-SAT model: the same for every model that a solver process builds."""
+"""The set-up of CP-SAT: the same for every model, in a solver process or in this one."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
-from optpart.exact.serving import Send
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Send
 
 #: Reads the value of a variable or an expression in a solution.
 Value = Callable[[Any], int]
@@ -23,6 +23,30 @@ class Built(Protocol):
     def found(self, value: Value) -> Incumbent:
         """Read a solution from the values of the variables."""
         ...
+
+
+def solver_within(
+    seconds: float = math.inf,
+    *,
+    workers: int = 1,
+    seed: int = 1,
+    deterministic: float | None = None,
+) -> cp_model.CpSolver:
+    """Return a solver with its limits and its seed.
+
+    Parameters
+    ----------
+    deterministic : float, optional
+        Limit in the solver's deterministic time.
+    """
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.max_time_in_seconds = seconds
+    parameters.num_workers = workers
+    parameters.random_seed = seed
+    if deterministic is not None:
+        parameters.max_deterministic_time = deterministic
+    return solver
 
 
 def _as_it_is(parameters: Any) -> None:
@@ -48,12 +72,10 @@ def solve(
     """
     begin = time.perf_counter()
     built = build()
-    solver = cp_model.CpSolver()
+    solver = solver_within(
+        workers=limits.workers, seed=limits.seed, deterministic=limits.deterministic
+    )
     parameters = solver.parameters
-    parameters.num_workers = limits.workers
-    parameters.random_seed = limits.seed
-    if limits.deterministic is not None:
-        parameters.max_deterministic_time = limits.deterministic
     tune(parameters)
 
     class Report(cp_model.CpSolverSolutionCallback):

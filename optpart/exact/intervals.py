@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
 from optpart.base import clock
+from optpart.exact.cp_sat import solver_within
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import sharpened
 from optpart.lower_bounds.windows import NEVER, Windows, windows
@@ -115,19 +116,13 @@ class Intervals:
         graph, n = instance.graph, instance.vertices
         self.successors: list[dict[int, list[int]]] = [{} for _ in range(n)]
         self._predecessors: list[list[int]] = [[] for _ in range(n)]
-        edges = zip(
-            graph.edge_source.tolist(),
-            graph.edge_target.tolist(),
-            graph.edge_tensor.tolist(),
-            strict=True,
-        )
+        edges = graph.edges()
         for u, v, tensor in edges:
             if v not in self.successors[u]:
                 self.successors[u][v] = []
                 self._predecessors[v].append(u)
             self.successors[u][v].append(tensor)
-        self._position = np.empty(n, dtype=np.int64)
-        self._position[graph.topological_order] = np.arange(n)
+        self._position = graph.position
 
     @property
     def bound(self) -> int | None:
@@ -226,11 +221,8 @@ class Intervals:
 
     def _solved(self, model: _Model, seconds: float) -> int:
         """Return the least head + run time + tail of the goal that the solver proves, in ticks."""
-        solver = cp_model.CpSolver()
-        solver.parameters.max_time_in_seconds = seconds
-        solver.parameters.max_deterministic_time = _PER_VERTEX * len(model.members)
-        solver.parameters.num_workers = self.workers
-        solver.parameters.random_seed = self.seed
+        effort = _PER_VERTEX * len(model.members)
+        solver = solver_within(seconds, workers=self.workers, seed=self.seed, deterministic=effort)
         # Raises the bound from below. By default, a solve that ends early has proven little; but a
         # pool alone is solved faster by default.
         solver.parameters.use_objective_lb_search = len(model.groups) > 1

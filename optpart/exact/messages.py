@@ -1,11 +1,18 @@
-"""Messages between the solver process and its caller."""
+"""Messages between the solver process and its caller, and the main loop of the process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optpart.base.children.caller import Caller
+
+#: Sends a message to the caller.
+Send = Callable[[object], None]
 
 
 @dataclass(frozen=True)
@@ -50,3 +57,11 @@ class Done:
 
     status: str
     value: int | None
+
+
+def serve(solve: Callable[[Any, Limits, Send], None]) -> None:
+    """Solve jobs, one after another, until the caller exits."""
+    caller = Caller()
+    while True:
+        task, limits = caller.receive()
+        solve(task, limits, caller.send)

@@ -16,11 +16,10 @@ import highspy
 import pulp
 
 from optpart.base.children.scratch import Scratch
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
+from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Send, serve
 from optpart.exact.milp_blocks import blocks, loads
 from optpart.exact.milp_model import MilpModel
 from optpart.exact.milp_task import EPSILON, MARGIN, MilpTask, proven_ticks
-from optpart.exact.serving import Send, serve
 
 #: Seconds that CBC may take past its limit to write its answer.
 _GRACE = 5.0

@@ -1,14 +1,14 @@
 """The CP-SAT model of the whole problem, one method per constraint group (design §2, §7).
 
 Transfers are in :mod:`optpart.exact.communication`, memory that changes with time in
-:mod:`optpart.exact.memory`, a given order in :mod:`optpart.exact.ordering`, contiguous blocks in
-:mod:`optpart.exact.blocks`.
+:mod:`optpart.exact.memory`, contiguous blocks in :mod:`optpart.exact.blocks`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ from optpart.exact.core import Core, Expression
 from optpart.exact.cp_sat import Value
 from optpart.exact.memory import add_dynamic_memory
 from optpart.exact.messages import Incumbent
-from optpart.exact.ordering import add_order
 from optpart.exact.task import Task
 from optpart.problem.model import Resource
+from optpart.solution import goal
 
 #: Thresholds per device and side of the load cuts.
 _THRESHOLDS = 12
@@ -58,7 +58,7 @@ class ScheduleModel(Core):
             if self.crossings is not None:
                 self.crossings.add_queues()
             add_dynamic_memory(self, self.crossings)
-            add_order(self, self.crossings)
+            _add_order(self, self.crossings)
             if task.load_cuts:
                 self._load_cuts()
             self._exclude_choices()
@@ -84,7 +84,7 @@ class ScheduleModel(Core):
             return
         unit, k = self.instance.unit_of, self.instance.devices
         done: set[tuple[int, int, int]] = set()
-        for u, v, tensor in self.edges():
+        for u, v, tensor in self.instance.graph.edges():
             if unit[u] == unit[v]:
                 continue
             for d, there in self.literals(v):
@@ -115,7 +115,7 @@ class ScheduleModel(Core):
         """
         unit, grid = self.instance.unit_of, self.task.grid
         send = grid.send if self.instance.model.sends else 0 * grid.send
-        for u, v, tensor in self.edges():
+        for u, v, tensor in self.instance.graph.edges():
             self.model.add(self.start[v] >= self.end[u])
             if unit[u] == unit[v]:
                 continue
@@ -288,3 +288,41 @@ def _thresholds(values: NDArray[np.int64], most: int) -> list[int]:
         picked = np.linspace(0, len(distinct) - 1, _THRESHOLDS).round().astype(np.int64)
         distinct = distinct[picked]
     return [int(value) for value in distinct]
+
+
+class _Use(NamedTuple):
+    """The use of a resource by a task: name and devices, literal, start and end."""
+
+    resource: tuple[str, int, int]
+    literal: cp_model.IntVar
+    start: Expression
+    end: Expression
+
+
+def _add_order(core: Core, crossings: Crossings | None) -> None:
+    """Add the given order ([H] §3).
+
+    In each pair, the first ends before the second starts on a shared resource.
+    """
+    for first, second in core.task.order:
+        for one in _uses(core, crossings, first):
+            for other in _uses(core, crossings, second):
+                if one.resource == other.resource:
+                    core.no_later(one.end, other.start, one.literal, other.literal)
+
+
+def _uses(core: Core, crossings: Crossings | None, task: goal.Task) -> list[_Use]:
+    if isinstance(task, int):
+        return [
+            _Use(("device", d, d), literal, core.start[task], core.end[task])
+            for d, literal in core.literals(task)
+        ]
+    if crossings is None or task not in crossings.begin:
+        return []
+    begin, target = crossings.begin[task], task[1]
+    uses: list[_Use] = []
+    for e, sent in crossings.sent[task]:
+        model, length = core.instance.model, crossings.length(task[0], e, target)
+        end = begin + (int(core.task.grid.send[e]) if model.sends else length)
+        uses += [_Use(resource, sent, begin, end) for resource in model.occupied(e, target)]
+    return uses

@@ -8,9 +8,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optpart.exact import cp_sat
-from optpart.exact.messages import Incumbent, Limits
+from optpart.exact.messages import Incumbent, Limits, Send, serve
 from optpart.exact.packing import Packing
-from optpart.exact.serving import Send, serve
 
 #: A placement is good enough if its work is at most this share above the least.
 _GAP = 0.05

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base.clock import limited
-from optpart.exact.amounts import Amounts, amounts
 from optpart.exact.conflict import conflict, memory_conflict
 from optpart.exact.identical import identical
 from optpart.exact.longest_path import Choices, longest_path
+from optpart.exact.memory_units import MemoryUnits, memory_units
 from optpart.exact.messages import Incumbent
 from optpart.exact.process import expect
 from optpart.exact.retiming import schedules
@@ -500,12 +500,12 @@ class _Solve(SolverRun[Task]):
             },
         )
 
-    def _memory(self, upper: int) -> Amounts:
+    def _memory(self, upper: int) -> MemoryUnits:
         if self.instance.model.timed_memory:
-            return amounts(self.instance, upper)
+            return memory_units(self.instance, upper)
         need, capacity = whole_memory(self.instance, relax=True)
         nothing = np.zeros(self.instance.graph.tensors, dtype=np.int64)
-        return Amounts(nothing, need, np.where(capacity < UNLIMITED, capacity, -1))
+        return MemoryUnits(nothing, need, np.where(capacity < UNLIMITED, capacity, -1))
 
     def take(self, found: Incumbent, task: Task) -> None:
         """Record the first valid schedule that a solution gives."""

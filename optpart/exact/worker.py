@@ -9,9 +9,8 @@ from typing import Any
 
 from optpart.exact import cp_sat
 from optpart.exact.identical_model import IdenticalModel
-from optpart.exact.messages import Limits
+from optpart.exact.messages import Limits, Send, serve
 from optpart.exact.model import ScheduleModel
-from optpart.exact.serving import Send, serve
 from optpart.exact.task import Task
 
 #: Strategies for proving optimality with two workers: both run conflict-driven search, one of them

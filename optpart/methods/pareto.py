@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optpart.base import clock
-from optpart.exact.second_opinion import confirmed
+from optpart.exact.cross_check import confirmed
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.solution.job import Job

@@ -14,8 +14,8 @@ from optpart.base.choices import Fix as Fix
 from optpart.base.choices import Objective, choice
 from optpart.base.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.base.limits import MOST_WORKERS, available_processors
+from optpart.exact.cross_check import compare, confirmed
 from optpart.exact.given_order import given_by
-from optpart.exact.second_opinion import compare, confirmed
 from optpart.kernels.all import expect
 from optpart.lower_bounds.best import BRIEF, SECONDS, best_bound
 from optpart.methods import registry

@@ -17,10 +17,9 @@ from optpart.base import clock
 from optpart.kernels.compiled import Arrays
 from optpart.kernels.rng import source
 from optpart.search.annealer import Best, Heat, anneal
-from optpart.search.ending import ending
 from optpart.search.evaluator import NOTHING, Evaluator, Value
 from optpart.search.moves import MOVES, cumulative_shares, is_narrow
-from optpart.search.plan import Layout, by_start
+from optpart.search.plan import Layout, Plan, by_start
 from optpart.search.repacking import Trial, repacking
 
 #: A round melts the best layout until its cost has risen by one of these shares.
@@ -74,7 +73,12 @@ _SECONDS, _MOVES = 0.03, 1000
 #: Additional seconds per vertex: everything is recomputed between two checks.
 _PER_VERTEX = 1e-5
 
-#: The least vertices of a graph that is searched in frames: see :mod:`optpart.search.frame`.
+#: The least vertices of a graph of which the drain phase is searched first; the share of all idle
+#: time that may be before it; and its vertices, as a multiple of those that come after devices
+#: begin to idle, and at least: what runs late can change only together with what runs before it.
+_DRAINED, _IDLE_BEFORE, _WIDER, _FEWEST = 10_000, 0.01, 2.0, 500
+
+#: The least vertices of a graph that is searched in frames: see :mod:`optpart.search.annealer`.
 _FRAMED = 30_000
 
 #: Least and most vertices of a frame, and the temperature at which it begins, as a share of the
@@ -164,7 +168,7 @@ class Climb:
         return self.moves
 
     @property
-    def paid(self) -> Counter[str]:
+    def improvements(self) -> Counter[str]:
         """Return how often each operator led to a new best."""
         return Counter(dict(zip(MOVES, self.kinds[:, 2].tolist(), strict=True)))
 
@@ -221,7 +225,7 @@ class Climb:
         last = self._round
         if last is None:
             self._begun = share
-            fixed = self._before_ending()
+            fixed = self._before_drain()
             if fixed == 0 and self._in_frames():
                 return self._next_frames(share)
             self._round = Round(0.0, share, share + _QUENCH, _COLD, share, fixed)
@@ -311,13 +315,13 @@ class Climb:
         else:
             current.end = 0.0
 
-    def _before_ending(self) -> int:
-        """Return how many vertices stay while the start is improved: those before its ending."""
+    def _before_drain(self) -> int:
+        """Return how many vertices stay while the start is improved: those before it drains."""
         at = self.evaluator
         # Idle time says nothing about traffic or memory, and queues delay what follows them.
         if at.objective != "makespan" or at.rules.whole:
             return 0
-        return ending(at.plan)
+        return before_drain(at.plan)
 
     def _melt(self, current: Round, share: float) -> None:
         """Make moves at a temperature, and raise it until the best has melted."""
@@ -377,3 +381,26 @@ class Climb:
         at.plan.order[:] = by_start(at.plan)
         at.refresh()
         return float(cost) / max(at.cost(self.value, weights), 1e-300)
+
+
+def before_drain(p: Plan) -> int:
+    """Return how many vertices of the order come before the drain phase; none if there are few.
+
+    In a large graph, devices may be busy from the beginning until shortly before the end. The drain
+    phase, after devices begin to idle, then decides how long the schedule is, and moves there cost
+    little, however large the graph is, because little comes after them.
+
+    The times of the plan are up to date.
+    """
+    n = len(p.order)
+    if n < _DRAINED:
+        return 0
+    makespan = float(p.end.max())
+    idle = p.start - np.where(p.before < 0, 0.0, p.end[p.before])
+    used = p.last[p.last >= 0]
+    idle[used] += makespan - p.end[used]
+    spent = np.cumsum(idle[p.order])
+    if not spent[-1] > 0.0:
+        return 0
+    since = int(np.searchsorted(spent, _IDLE_BEFORE * spent[-1]))
+    return max(0, n - max(_FEWEST, int(_WIDER * (n - since))))

@@ -65,9 +65,9 @@ def boundaries(state: State, rng: np.random.Generator) -> State:
 
 
 def parts(state: State, rng: np.random.Generator) -> State:
-    """Free consecutive parts of the graph, each between two articulations, as far as they fit."""
+    """Free consecutive parts of the graph, each between two cut vertices, as far as they fit."""
     order = state.layout.order
-    ends = np.flatnonzero(state.at.links.articulation[order]) + 1
+    ends = np.flatnonzero(state.at.links.cut_vertex[order]) + 1
     if len(ends) == 0:
         return time_window(state, rng)
     first = int(rng.choice(np.r_[0, ends[ends < len(order)]]))

@@ -39,7 +39,7 @@ class SearcherTask:
 
 
 @dataclass(frozen=True)
-class Found:
+class Improvement:
     """A layout better than any known to its searcher."""
 
     layout: Layout
@@ -58,5 +58,5 @@ class Moves:
     """The number of moves of a searcher, the number of new bests per operator, what it lacks."""
 
     count: int
-    paid: Counter[str]
+    improvements: Counter[str]
     missing: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays, crossing_time, inner, run_time
 from optpart.kernels.rng import below, uniform
-from optpart.search.crowding import is_large
 from optpart.search.incremental import FLIPPED, MOVED, Notes, last_before, move
+from optpart.search.load_ratio import is_large
 from optpart.search.plan import Links, Plan
 from optpart.search.runs import (
     block,
@@ -96,7 +96,7 @@ _REACH = 2000
 _CHAIN, _BLOCK = 5, 8
 
 
-#: A graph is narrow if at least one of this many vertices is an articulation; others are wide. In
+#: A graph is narrow if at least one of this many vertices is a cut vertex; others are wide. In
 #: large wide ones, exchanges and chains touch positions far apart, and almost all that is in
 #: between gets new times before they are rejected. Job shops of some hundred operations need them.
 _NARROW = 50
@@ -104,7 +104,7 @@ _NARROW = 50
 
 def is_narrow(g: Links) -> bool:
     """Return whether a graph is narrow, so that whole stretches of it should move."""
-    return 0 < len(g.articulation) <= _NARROW * g.articulations
+    return 0 < len(g.cut_vertex) <= _NARROW * g.cut_vertices
 
 
 def cumulative_shares(

@@ -68,7 +68,7 @@ class Neighbourhoods:
         Neighbourhoods tried.
     effort : int
         Their effort, in equivalent annealing moves.
-    paid : Counter
+    improvements : Counter
         Number of new bests per operator.
     """
 
@@ -85,7 +85,7 @@ class Neighbourhoods:
         self.evaluator = evaluator
         self.rng = rng
         self.moves = 0
-        self.paid: Counter[str] = Counter()
+        self.improvements: Counter[str] = Counter()
         self._alns = ALNS(rng)
         for free in FREEING:
             self._alns.add_destroy_operator(free)
@@ -135,8 +135,8 @@ class Neighbourhoods:
             return False
         self.best, self.value = best.layout, best.value
         # The operator that led to the best of these tries; at most one is a global best.
-        paid = found.statistics.destroy_operator_counts
-        self.paid[max(paid, key=lambda name: paid[name][0])] += 1
+        improvements = found.statistics.destroy_operator_counts
+        self.improvements[max(improvements, key=lambda name: improvements[name][0])] += 1
         return True
 
 

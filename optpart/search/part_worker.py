@@ -8,8 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optpart.exact import cp_sat
-from optpart.exact.messages import Incumbent, Limits
-from optpart.exact.serving import Send, serve
+from optpart.exact.messages import Incumbent, Limits, Send, serve
 from optpart.search.part import NOWHERE, Part
 
 

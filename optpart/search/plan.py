@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from optpart.exact.series.parts import is_cut
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
 from optpart.kernels.struct import Struct
-from optpart.problem.graph import Graph, grouped
+from optpart.problem.graph import Graph, grouped, inverse
 from optpart.problem.instance import Instance
-from optpart.search.crowding import is_crowded, is_large
+from optpart.search.load_ratio import is_large, is_load_bound
 
 Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -90,9 +90,9 @@ class Links(Struct):
         The same edge among the in-edges.
     made_start, made : tensors by producer
     used_start, used_by : consumers by tensor
-    articulation : length n
-    articulations : int
-        Number of articulations.
+    cut_vertex : length n
+    cut_vertices : int
+        Number of cut vertices.
     entering, leaving : length n
         Sizes of all tensors that cross from before a vertex, and from it or before it, to what
         comes later in topological order.
@@ -108,8 +108,8 @@ class Links(Struct):
     made: Ints
     used_start: Ints
     used_by: Ints
-    articulation: NDArray[np.bool_]
-    articulations: int
+    cut_vertex: NDArray[np.bool_]
+    cut_vertices: int
     entering: Floats
     leaving: Floats
     targets: Ints
@@ -126,8 +126,8 @@ def links(instance: Instance) -> Links:
     place[in_edges] = np.arange(len(in_edges), dtype=np.int32)
     made_start, made = grouped(graph.tensor_vertex, instance.vertices)
     used_start, used_edges = graph.tensor_edges
-    articulation = is_cut(graph)
-    loaded = is_large(instance.vertices) and is_crowded(arrays(instance))
+    cut_vertex = is_cut(graph)
+    loaded = is_large(instance.vertices) and is_load_bound(arrays(instance))
     speed = np.ones(instance.devices) if loaded else _speeds(instance)
     return Links(
         place[out_edges],
@@ -135,8 +135,8 @@ def links(instance: Instance) -> Links:
         made,
         used_start.copy(),
         graph.edge_target[used_edges].astype(np.int32),
-        articulation,
-        int(articulation.sum()),
+        cut_vertex,
+        int(cut_vertex.sum()),
         *_crossing_sizes(graph),
         drawn_by_speed(speed),
         _LATER if loaded else 0.0,
@@ -171,8 +171,7 @@ def _crossing_sizes(graph: Graph) -> tuple[Floats, Floats]:
     Before and after are those of the topological order.
     """
     n, order = len(graph), graph.topological_order
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     made = position[graph.tensor_vertex]
     last = made.copy()
     np.maximum.at(last, graph.edge_tensor, position[graph.edge_target])

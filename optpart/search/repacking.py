@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays
-from optpart.search.crowding import is_crowded, run_times
 from optpart.search.evaluator import NOTHING, Evaluator, Value
+from optpart.search.load_ratio import is_load_bound, run_times
 from optpart.search.plan import Ints, Layout
 
 #: A unit is large if its work on the device where it takes least is at least this share of the
@@ -191,7 +191,7 @@ def repacking(at: Evaluator, makespan: float, rng: np.random.Generator) -> Repac
         That of a schedule, in the unit of :class:`~optpart.kernels.compiled.Arrays`.
     """
     a = at.arrays
-    if at.objective != "makespan" or a.may_block or not is_crowded(a):
+    if at.objective != "makespan" or a.may_block or not is_load_bound(a):
         return None
     large = large_units(a, makespan)
     return Repacking(at, large, rng) if large else None

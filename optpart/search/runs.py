@@ -4,7 +4,7 @@ Real networks are long and narrow. In a good placement of one, few tensors cross
 vertex on another device adds two crossings; so these moves carry many vertices at once.
 
 A *stretch* is a sequence of vertices on a device; a *block* is a longest stretch without a pause; a
-*part* is what lies between two articulations (:mod:`optpart.exact.series.parts`). Stretches
+*part* is what lies between two cut vertices (:mod:`optpart.exact.series.parts`). Stretches
 preferably begin and end where little data crosses.
 
 As in :mod:`optpart.search.moves`, ``least`` is the longest schedule that would be accepted.
@@ -71,18 +71,18 @@ def boundary(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: 
 def part(a: Arrays, g: Links, p: Plan, s: Notes, state: Any, v: Any, least: float) -> Any:
     """Put the part of ``v``, or several consecutive parts, on one device, as far as they fit.
 
-    In every topological order, the vertices between two articulations are consecutive. In a graph
-    without articulations, as many vertices move as are drawn.
+    In every topological order, the vertices between two cut vertices are consecutive. In a graph
+    without cut vertices, as many vertices move as are drawn.
     """
     n, reach = p.device.shape[0], 0
     first = np.int64(p.position[v])
-    joined = g.articulations > 0
-    while joined and first > 0 and reach < _LONGEST and not g.articulation[p.order[first - 1]]:
+    joined = g.cut_vertices > 0
+    while joined and first > 0 and reach < _LONGEST and not g.cut_vertex[p.order[first - 1]]:
         first -= 1
         reach += 1
     last, most = first, min(n, first + _LONGEST)
     drawn = first + _length(state, min(n, _LONGEST))
-    while last < most and (last < drawn or (joined and not g.articulation[p.order[last - 1]])):
+    while last < most and (last < drawn or (joined and not g.cut_vertex[p.order[last - 1]])):
         last += 1
     d = _device_beside(a, g, p, p.order[first], True, state)
     found = _light(g, p.order[first:last].copy(), True)

@@ -26,11 +26,11 @@ from optpart.search import checkpoint as checkpoints
 from optpart.search.bounding import LONG, bounded
 from optpart.search.checkpoint import StateFile
 from optpart.search.evaluator import Evaluator, Value
-from optpart.search.helper import Helper
 from optpart.search.layout import layout_of, placed, repaired
-from optpart.search.messages import Bounded, Found, SearcherTask
+from optpart.search.messages import Bounded, Improvement, SearcherTask
 from optpart.search.plan import Layout
 from optpart.search.searcher import Manner, Searcher, searcher
+from optpart.search.searcher_process import SearcherProcess
 from optpart.solution.claim import Claim
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job
@@ -152,7 +152,7 @@ class _Search:
         self.checkpoint: StateFile | None = None
         self.resumed: checkpoints.Checkpoint | None = None
         self.infeasible = ""
-        self.helpers: list[Helper] = []
+        self.processes: list[SearcherProcess] = []
         self.engaged = False
         self.climb: Searcher | None = None
         self.taken: Layout | None = None
@@ -167,8 +167,8 @@ class _Search:
             with self.record.until_interrupted():
                 self._search()
         finally:
-            for helper in self.helpers:
-                helper.stop()
+            for process in self.processes:
+                process.stop()
         if self.climb is not None:
             with suppress(KeyboardInterrupt):  # a second interrupt
                 self._take(self.climb, final=True)
@@ -193,10 +193,10 @@ class _Search:
 
     def _remarks(self) -> Iterator[str]:
         """Say when searchers elsewhere began."""
-        begun = [helper.begun - self.record.begin for helper in self.helpers if helper.begun]
+        begun = [process.begun - self.record.begin for process in self.processes if process.begun]
         if self.pool.remote and self.engaged:
             last = f", the last after {max(begun):.1f} s" if begun else ""
-            yield f"{len(begun)} of {len(self.helpers)} searchers elsewhere began{last}"
+            yield f"{len(begun)} of {len(self.processes)} searchers elsewhere began{last}"
 
     def _search(self) -> None:
         start = self.job.start
@@ -214,7 +214,9 @@ class _Search:
                 f"used {self.workers} of {self.budget.workers} workers, one per processor"
             )
         if not self._spent():
-            self.helpers = [Helper(self.pool, number) for number in range(2, self.workers + 1)]
+            self.processes = [
+                SearcherProcess(self.pool, number) for number in range(2, self.workers + 1)
+            ]
         if self.resumed is None or start is not None:
             self._start(start)
         self._bound_cheaply()
@@ -363,13 +365,15 @@ class _Search:
         return self.record.gap == 0.0
 
     def _detailed(self, step: Progress) -> Progress:
-        """Return the step with moves per second and the kind of move that has paid most often."""
-        moves = sum(helper.moves for helper in self.helpers)
-        paid: Counter[str] = sum((helper.paid for helper in self.helpers), Counter())
+        """Return the step with moves per second and the kind of move that improved most often."""
+        moves = sum(process.moves for process in self.processes)
+        improvements: Counter[str] = sum(
+            (process.improvements for process in self.processes), Counter()
+        )
         if self.climb is not None:
             moves += self.climb.moves
-            paid += self.climb.paid
-        often = f", best by {paid.most_common(1)[0][0]}" if paid else ""
+            improvements += self.climb.improvements
+        often = f", best by {improvements.most_common(1)[0][0]}" if improvements else ""
         rate = moves / max(step.seconds, 1e-9)
         return replace(step, remark=f"{rate:,.0f} moves/s{often}" if rate else "")
 
@@ -418,7 +422,7 @@ class _Search:
             self._receive(climb)
             self.record.pulse()
             if better:
-                self._tell(Found(climb.best, climb.value), None)
+                self._broadcast(Improvement(climb.best, climb.value), None)
             self._take(climb)
             self._write(climb)
             if climb.value[0] > 0.0 and share > _PATIENCE:
@@ -448,8 +452,8 @@ class _Search:
 
     def _engage(self, layout: Layout) -> None:
         """Give the other searchers their jobs."""
-        self.engaged = bool(self.helpers)
-        for number, helper in enumerate(self.helpers, start=1):
+        self.engaged = bool(self.processes)
+        for number, process in enumerate(self.processes, start=1):
             seconds = self.budget.seconds - self.record.seconds
             bounds = number == 1 and not self.record.closed("makespan")
             long = self.instance.vertices > LONG
@@ -466,26 +470,26 @@ class _Search:
                 self.record.makespan,
                 self._memory(),
             )
-            helper.assign(task)
+            process.assign(task)
 
     def _memory(self) -> int | None:
         """Return the memory of each searcher with its solver, of all that is allowed."""
         whole = self.budget.memory
-        return None if whole is None else whole // (1 + len(self.helpers))
+        return None if whole is None else whole // (1 + len(self.processes))
 
     def _receive(self, climb: Searcher) -> None:
-        for helper in self.helpers:
-            for message in helper.messages():
+        for process in self.processes:
+            for message in process.messages():
                 if isinstance(message, Bounded):
                     self._bounded(message.value)
                 elif message.value < climb.value:
                     climb.offer(message.layout, message.value)
-                    self._tell(message, helper)
+                    self._broadcast(message, process)
 
-    def _tell(self, found: Found, but: Helper | None) -> None:
-        for helper in self.helpers:
-            if helper is not but:
-                helper.tell(found)
+    def _broadcast(self, found: Improvement, but: SearcherProcess | None) -> None:
+        for process in self.processes:
+            if process is not but:
+                process.send(found)
 
     def _take(self, climb: Searcher, *, final: bool = False) -> None:
         """Time and verify the best layout if it is new and time permits."""

@@ -47,7 +47,7 @@ class Searcher(Protocol):
         """Return the effort so far, in equivalent annealing moves."""
 
     @property
-    def paid(self) -> Counter[str]:
+    def improvements(self) -> Counter[str]:
         """Return how often each operator led to a new best."""
 
     def offer(self, layout: Layout, value: Value) -> None:
@@ -138,9 +138,9 @@ class Mixed:
         return sum(turn.searcher.effort for turn in self._turns)
 
     @property
-    def paid(self) -> Counter[str]:
+    def improvements(self) -> Counter[str]:
         """Return how often each operator led to a new best."""
-        return sum((turn.searcher.paid for turn in self._turns), Counter())
+        return sum((turn.searcher.improvements for turn in self._turns), Counter())
 
     def offer(self, layout: Layout, value: Value) -> None:
         """Take another searcher's best into account."""

@@ -10,7 +10,7 @@ from optpart.base import clock
 from optpart.base.children.caller import Caller
 from optpart.base.children.losses import Losses
 from optpart.search.bounding import bounded
-from optpart.search.messages import Bounded, Found, Moves, SearcherTask
+from optpart.search.messages import Bounded, Improvement, Moves, SearcherTask
 from optpart.search.searcher import searcher
 
 #: Seconds between two counts of moves.
@@ -42,10 +42,10 @@ def main() -> None:
         for found in caller.received():
             own.offer(found.layout, found.value)
         if own.step(share):
-            caller.send(Found(own.best, own.value))
+            caller.send(Improvement(own.best, own.value))
         if clock.now() - counted > _COUNT:
             counted = clock.now()
-            caller.send(Moves(own.moves, own.paid, losses.described()))
-    caller.send(Moves(own.moves, own.paid, losses.described()))
+            caller.send(Moves(own.moves, own.improvements, losses.described()))
+    caller.send(Moves(own.moves, own.improvements, losses.described()))
     while True:  # until the caller ends it: a process that ends by itself has died
         caller.receive()

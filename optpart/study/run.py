@@ -17,7 +17,7 @@ from optpart.base.errors import (
     PluginError,
     UnsupportedError,
 )
-from optpart.exact.second_opinion import confirmed
+from optpart.exact.cross_check import confirmed
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
 from optpart.methods.parts import METHODS

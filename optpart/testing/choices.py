@@ -16,6 +16,7 @@ from optpart.applications.training.compiled import Compiled, Options
 from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.problem import StrategyProblem
 from optpart.base.errors import InputError
+from optpart.exact.cp_sat import solver_within
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import crossings
 from optpart.testing.training import (
@@ -122,8 +123,7 @@ def best_order(compiled: Compiled) -> Fraction:
     for task in tasks:
         model.add(task.end_expr() <= makespan)
     model.minimize(makespan)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
+    solver = solver_within()
     status = solver.solve(model)
     assert status == cp_model.OPTIMAL
     return Fraction(solver.value(makespan), scale)

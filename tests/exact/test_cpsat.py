@@ -19,9 +19,9 @@ from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArra
 from optpart.base.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
+from optpart.exact.cross_check import compare
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.process import shared
-from optpart.exact.second_opinion import compare
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels import ticks
 from optpart.lower_bounds.load import load_bound

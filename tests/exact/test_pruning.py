@@ -16,10 +16,10 @@ from optpart import Cluster, Device, GraphBuilder
 from optpart.base.errors import ContradictionError
 from optpart.exact import identical, run, symmetry, worker
 from optpart.exact import solve as module
+from optpart.exact.cross_check import compare
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.longest_path import Choices
 from optpart.exact.model import ScheduleModel
-from optpart.exact.second_opinion import compare
 from optpart.kernels import horizon as horizons
 from optpart.kernels import ticks
 from optpart.lower_bounds.windows import NEVER, Windows

@@ -25,7 +25,7 @@ from optpart.methods import cluster as module
 from optpart.methods.cluster import Cluster, address, connected
 from optpart.methods.fingerprint import fingerprint
 from optpart.methods.search import search
-from optpart.search.helper import Helper
+from optpart.search.searcher_process import SearcherProcess
 from optpart.solution.goal import Goal
 from optpart.solution.result import Progress
 from optpart.solution.termination import Termination
@@ -145,14 +145,14 @@ def test_workers_killed_at_random_cost_their_share_only(
     instance = draw_instance(5, "link", "none", vertices=80, devices=4)
     goal = Goal(objective="lexicographic")  # which nobody can prove here
     processes = workers.start(None, None, None)
-    helpers: list[Helper] = []
-    born = Helper.__init__
+    helpers: list[SearcherProcess] = []
+    born = SearcherProcess.__init__
 
-    def noted(self: Helper, *given: Any) -> None:
+    def noted(self: SearcherProcess, *given: Any) -> None:
         helpers.append(self)
         born(self, *given)
 
-    monkeypatch.setattr(Helper, "__init__", noted)
+    monkeypatch.setattr(SearcherProcess, "__init__", noted)
     rng = np.random.default_rng(0)
     steps = sorted(rng.integers(0, 20, 3).tolist())
     doomed = rng.permutation(3).tolist()

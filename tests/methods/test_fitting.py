@@ -11,7 +11,7 @@ from optpart.base.errors import InputError, UnsupportedError
 from optpart.exact import process
 from optpart.exact.messages import Limits
 from optpart.exact.process import SolverProcess, SolverTooLargeError
-from optpart.exact.series import turns
+from optpart.exact.series import queueing
 from optpart.exact.solve import WORKER, model_terms
 from optpart.interop.generate.cluster import drawn_cluster
 from optpart.interop.generate.layered import layered
@@ -22,9 +22,9 @@ from optpart.methods.milp import milp
 from optpart.problem import footprint
 from optpart.problem.model import Model
 from optpart.search.evaluator import Evaluator
-from optpart.search.helper import Helper
 from optpart.search.layout import layout_of
 from optpart.search.neighbourhood import Exact
+from optpart.search.searcher_process import SearcherProcess
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget
 from optpart.solution.termination import Termination
@@ -128,13 +128,13 @@ class TestAllSolverProcessesKnowTheLimit:
 
     def test_of_blocks_between_modules(self, monkeypatch) -> None:
         told = []
-        solve = turns.solve
+        solve = queueing.solve
 
         def listening(instance, *, budget, seed):
             told.append(budget.memory)
             return solve(instance, budget=budget, seed=seed)
 
-        monkeypatch.setattr(turns, "solve", listening)
+        monkeypatch.setattr(queueing, "solve", listening)
         module = draw_modules(4, vertices=8, devices=3, memory=False)
         instance = replace(module, model=Model(communication="port"))
         registry.get("series")(instance, budget=Budget(60, 1, memory=2**33))
@@ -158,13 +158,13 @@ class TestAllSolverProcessesKnowTheLimit:
 
     def test_which_workers_of_a_search_share(self, monkeypatch) -> None:
         jobs = []
-        assign = Helper.assign
+        assign = SearcherProcess.assign
 
         def watched(self, job):
             jobs.append(job.memory)
             assign(self, job)
 
-        monkeypatch.setattr(Helper, "assign", watched)
+        monkeypatch.setattr(SearcherProcess, "assign", watched)
         monkeypatch.setattr("optpart.base.children.worker.available_processors", lambda: 2)
         instance = draw_instance(11, "delay", "none", vertices=40, devices=3)
         registry.get("hybrid")(instance, budget=Budget(1, 2, memory=2**33))

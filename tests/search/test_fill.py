@@ -147,7 +147,7 @@ class TestNoMethodIsWorse:
     def test_nor_is_its_bound_below_those_of_the_command_bound(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Found by another layer, it counts for the result of all members."""
+        """Improvement by another layer, it counts for the result of all members."""
         proven = Fraction(1700)
 
         def each(*_: object, **__: object) -> list[LowerBound]:

@@ -9,10 +9,9 @@ from layouts import copied, differing, random_layout
 from optpart.kernels.compiled import Arrays, arrays
 from optpart.kernels.rng import source
 from optpart.search import climb as climbing
-from optpart.search.annealer import critical_path
+from optpart.search.annealer import critical_path, longest_around, on_longest
 from optpart.search.climb import Climb
 from optpart.search.evaluator import Evaluator
-from optpart.search.frame import longest_around, on_longest
 from optpart.search.incremental import OUTSIDE, Notes, forget, keep, notes, settle, take_back
 from optpart.search.moves import MOVES, change
 from optpart.search.plan import Links, Plan, empty_plan, links, load, rebuild

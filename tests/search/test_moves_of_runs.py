@@ -124,7 +124,7 @@ def test_a_stretch_ends_where_little_crosses() -> None:
 
 
 def fork() -> Instance:
-    """Two vertices in parallel, between two articulations, and one more vertex."""
+    """Two vertices in parallel, between two cut vertices, and one more vertex."""
     builder = GraphBuilder()
     for name in "abcde":
         builder.vertex(name, 1)

@@ -27,10 +27,10 @@ from optpart.methods.search import search
 from optpart.problem.model import Communication, Memory
 from optpart.search import checkpoint
 from optpart.search import search as module
-from optpart.search.helper import Helper
 from optpart.search.layout import layout_of, read_start
 from optpart.search.plan import Layout
 from optpart.search.searcher import searcher
+from optpart.search.searcher_process import SearcherProcess
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.result import Budget, Progress, Result, Status
@@ -271,14 +271,14 @@ def test_two_workers_give_a_valid_schedule() -> None:
 
 
 def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    born: list[Helper] = []
-    start = Helper.__init__
+    born: list[SearcherProcess] = []
+    start = SearcherProcess.__init__
 
-    def count(self: Helper, pool: Pool, number: int) -> None:
+    def count(self: SearcherProcess, pool: Pool, number: int) -> None:
         born.append(self)
         start(self, pool, number)
 
-    monkeypatch.setattr(Helper, "__init__", count)
+    monkeypatch.setattr(SearcherProcess, "__init__", count)
     monkeypatch.setattr("optpart.base.children.worker.available_processors", lambda: 2)
     found = search(medium(45), budget=Budget(1, 1024))
     assert len(born) == 1

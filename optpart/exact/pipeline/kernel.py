@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from optpart.exact.pipeline.whole import WORD
 from optpart.kernels.compiled import inner, kernel
+from optpart.kernels.segments import NONE, States, Tables, append_segments
 from optpart.kernels.struct import (
     Bools,
     IntMatrix,
@@ -18,9 +19,6 @@ from optpart.kernels.struct import (
     Struct,
     WordMatrix,
 )
-
-#: No split.
-NONE = 2**62
 
 
 class Blocks(Struct):
@@ -108,7 +106,7 @@ def _transfers(b: Any, small: int, large: int) -> Any:
     """
     words, span, consumers, crossing = b.words, b.span, b.consumers, b.crossing
     producer, price = b.producer, b.price
-    paid = 0
+    transfers = 0
     for side in range(2):
         row = large if side else small
         for i in range(b.crossing_start[row], b.crossing_start[row + 1]):
@@ -126,9 +124,9 @@ def _transfers(b: Any, small: int, large: int) -> Any:
             for w in range(words.shape[1]):
                 block = words[large, w] & ~words[small, w]
                 if consumers[t, w] & (~block if sends else block):
-                    paid += price[t]
+                    transfers += price[t]
                     break
-    return paid
+    return transfers
 
 
 @inner
@@ -165,11 +163,11 @@ def _priced(b: Any, small: int, large: int, limit: int, cost: Any) -> Any:
     if not some or not _separates(b.words, b.apart, small, large):
         return False
     if b.price.shape[0]:
-        paid = _transfers(b, small, large)
+        transfers = _transfers(b, small, large)
         some = False
         for o in range(cost.shape[0]):
-            if cost[o] + paid * b.share[o] <= limit:
-                cost[o] += paid * b.share[o]
+            if cost[o] + transfers * b.share[o] <= limit:
+                cost[o] += transfers * b.share[o]
                 some = True
             else:
                 cost[o] = NONE
@@ -284,71 +282,22 @@ def split(
 class Path(Struct):
     """Items in a total order, between which only neighbours exchange tensors.
 
-    There are ``n`` items, ``o`` options (devices, or classes of them), and ``s`` states: what is
-    used, and the option used last. State 0 has used nothing.
+    There are ``n`` items and ``o`` options (devices, or classes of them). The first three are those
+    of :func:`optpart.kernels.segments.append_segments`.
     """
 
-    cost: LongMatrix  # (n + 1) × o: sums of times
-    first: LongMatrix  # (n + 1) × o: the first item of the longest stage that ends here
-    leaving: LongMatrix  # (n + 1) × o: what a stage that ends here pays besides
-    cut: LongCube  # (n + 1) × o × o: time of the transfers; −1 without a link
-    option: Longs  # s
-    entry_start: Longs  # s + 1
-    entry: Longs  # states from which a state is entered, all of lower number
+    first: LongMatrix  # o × (n + 1)
+    run: LongMatrix  # o × (n + 1): sums of times
+    until: LongMatrix  # o × (n + 1): and what a stage that ends here sends
+    cut: LongCube  # (n + 1) × o × o: time of the transfers; NONE without a link
 
 
-class Followed(Struct):
-    """The best stages that end before each item, by state."""
-
-    best: LongMatrix  # s × (n + 1): bottleneck or makespan
-    first: IntMatrix  # s × (n + 1): the first item of the last stage
-    came: IntMatrix  # s × (n + 1): from where a stage that begins with the item is entered
-
-
-def no_stages(states: int, items: int) -> Followed:
-    """Return a table in which there is no stage yet."""
-    best = np.full((states, items + 1), NONE, np.int64)
-    best[0, 0] = 0
-    first, came = (np.full((states, items + 1), -1, np.int32) for _ in range(2))
-    return Followed(best, first, came)
+@inner
+def _cut(path: Path, i: int, s: int, d: int) -> Any:
+    return path.cut[i, s, d]
 
 
 @kernel
-def follow(p: Path, add: bool, found: Followed, begin: int, end: int) -> None:
-    """Find, for each state and item, the best stages that end before the item.
-
-    Parameters
-    ----------
-    add : bool
-        Whether times of stages and of transfers add up to the makespan; otherwise the largest
-        counts.
-    found : Followed
-        Those of the states before ``begin``, to which these up to ``end`` are added.
-    """
-    n = p.cost.shape[0] - 1
-    best, first, came = found.best, found.first, found.came
-    enter = np.empty(n + 1, np.int64)
-    for s in range(max(1, begin), end):
-        o = p.option[s]
-        enter[:] = NONE
-        for e in range(p.entry_start[s], p.entry_start[s + 1]):
-            source = p.entry[e]
-            for i in range(n):
-                if best[source, i] == NONE:
-                    continue
-                time = best[source, i]
-                if source > 0:
-                    passing = p.cut[i, p.option[source], o]
-                    if passing < 0:
-                        continue
-                    time = time + passing if add else max(time, passing)
-                if time < enter[i]:
-                    enter[i], came[s, i] = time, source
-        for j in range(1, n + 1):
-            for i in range(p.first[j, o], j):
-                if enter[i] == NONE:
-                    continue
-                stage = p.cost[j, o] - p.cost[i, o] + p.leaving[j, o]
-                time = enter[i] + stage if add else max(enter[i], stage)
-                if time < best[s, j]:
-                    best[s, j], first[s, j] = time, i
+def split_path(states: States, path: Path, add: bool, tables: Tables, low: int, high: int) -> None:
+    """Find the best stages that end before each item, for the states from ``low`` to ``high``."""
+    append_segments(states, path, _cut, add, False, tables, low, high)

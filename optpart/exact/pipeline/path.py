@@ -20,10 +20,19 @@ from numpy.typing import NDArray
 from optpart.base.errors import UnsupportedError
 from optpart.exact.pipeline.clock import NEVER, check, portions
 from optpart.exact.pipeline.downsets import Items, total
-from optpart.exact.pipeline.kernel import NONE, Path, follow, no_stages
+from optpart.exact.pipeline.kernel import Path, split_path
 from optpart.exact.pipeline.problem import classes_of, limits, vertex_memory
 from optpart.exact.pipeline.splits import MOST_ENTRIES, MOST_STEPS, Split, Stage
 from optpart.exact.pipeline.whole import scale_of
+from optpart.kernels.segments import (
+    NONE,
+    Segment,
+    States,
+    in_order,
+    no_segments,
+    segments,
+    states_of,
+)
 from optpart.problem.instance import Instance
 
 Measure = Literal["bottleneck", "makespan"]
@@ -35,7 +44,7 @@ def is_chain(instance: Instance) -> bool:
     Then the order is total, contiguous blocks are intervals of it, and no two vertices overlap.
     """
     graph = instance.graph
-    edges = set(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True))
+    edges = set(graph.pairs())
     return all(pair in edges for pair in pairwise(graph.topological_order.tolist()))
 
 
@@ -93,38 +102,27 @@ class _Program:
         ]
 
     def run(self) -> Split | None:
-        option, entries = self._ordered() if self.order else self._counted()
-        n, states = len(self.members), len(option)
-        steps = n * sum(map(len, entries)) + n * n * states // 2
-        if steps > MOST_STEPS or n * states > MOST_ENTRIES:
-            raise UnsupportedError(
-                "devices", "can be used in too many ways", "give the order of the devices"
-            )
-        path = self._path(option, entries)
-        found = no_stages(states, n)
-        for begin, end in portions(states, steps // states, self.deadline):
-            follow(path, self.measure == "makespan", found, begin, end)
-        best, first, came = found
-        last = int(np.argmin(best[:, n]))
-        if best[last, n] == NONE:
+        states = in_order(range(len(self.order))) if self.order else self._counted()
+        n, count = len(self.members), len(states.device)
+        steps = n * len(states.entry) + n * n * count // 2
+        if steps > MOST_STEPS or n * count > MOST_ENTRIES:
+            raise _too_many_ways()
+        path, tables = self._path(), no_segments(states, n, whole=True)
+        for begin, end in portions(count, steps // count, self.deadline):
+            split_path(states, path, self.measure == "makespan", tables, begin, end)
+        last = int(np.argmin(tables.value[:, n]))
+        value = int(tables.value[last, n])
+        if value == NONE:
             return None
-        blocks = self._blocks(option, first, came, last)
-        bound = self.scale.value(int(best[last, n]))
-        return Split(self._stages(blocks), bound, self._value(blocks))
+        blocks = segments(states, tables, last)
+        return Split(self._stages(blocks), self.scale.value(value), self._value(blocks))
 
-    # --- states ----------------------------------------------------------------------------
-
-    def _ordered(self) -> tuple[list[int], list[list[int]]]:
-        k = len(self.order)
-        return [0, *range(k)], [[], *(list(range(d + 1)) for d in range(k))]
-
-    def _counted(self) -> tuple[list[int], list[list[int]]]:
+    def _counted(self) -> States:
+        """Return the states that tell how many devices of each class are taken."""
         sizes = [len(members) for members in self.classes]
         if math.prod(size + 1 for size in sizes) * len(sizes) > 10**6:
-            raise UnsupportedError(
-                "devices", "can be used in too many ways", "give the order of the devices"
-            )
-        option, entries = [0], list[list[int]]([[]])
+            raise _too_many_ways()
+        device, entries = [0], list[list[int]]([[]])
         number: dict[tuple[tuple[int, ...], int], int] = {}
         for used in product(*(range(size + 1) for size in sizes)):
             for last, count in enumerate(used):
@@ -132,14 +130,12 @@ class _Program:
                     continue
                 before = (*used[:last], count - 1, *used[last + 1 :])
                 came = [number[before, other] for other, more in enumerate(before) if more]
-                number[used, last] = len(option)
-                option.append(last)
+                number[used, last] = len(device)
+                device.append(last)
                 entries.append(came if any(before) else [0])
-        return option, entries
+        return states_of(device, entries)
 
-    # --- numbers ---------------------------------------------------------------------------
-
-    def _path(self, option: list[int], entries: list[list[int]]) -> Path:
+    def _path(self) -> Path:
         instance, members = self.instance, self.members
         devices = [own[0] for own in self.classes]
         n, o = len(members), len(devices)
@@ -159,24 +155,15 @@ class _Program:
         most += total(across)
         self.scale = scale_of([*every, *across], most)
         floor = self.scale.floor
-        cost = np.zeros((n + 1, o), np.int64)
-        cost[1:] = np.cumsum([[floor(entry) for entry in row] for row in times], axis=0)
-        left = np.zeros((n + 1, o), np.int64)
-        cut_cost = np.zeros((n + 1, o, o), np.int64)
+        run, left = (np.zeros((n + 1, o), np.int64) for _ in range(2))
+        run[1:] = np.cumsum([[floor(entry) for entry in row] for row in times], axis=0)
+        cut = np.zeros((n + 1, o, o), np.int64)
         for i in range(1, n):
             left[i] = [floor(entry) for entry in leaving[i - 1]]
-            cut_cost[i] = [
-                [-1 if entry is None else floor(entry) for entry in row] for row in cuts[i - 1]
+            cut[i] = [
+                [NONE if entry is None else floor(entry) for entry in row] for row in cuts[i - 1]
             ]
-        return Path(
-            cost=cost,
-            first=self._first(),
-            leaving=left,
-            cut=cut_cost,
-            option=np.array(option, np.int64),
-            entry_start=np.cumsum([0, *map(len, entries)]).astype(np.int64),
-            entry=np.array([s for row in entries for s in row], np.int64),
-        )
+        return Path(self._first(), run.T.copy(), (run + left).T.copy(), cut)
 
     def _in_time(self, members: list[list[int]]) -> Iterator[list[int]]:
         """Yield items until the deadline."""
@@ -249,7 +236,7 @@ class _Program:
         n, need = len(self.members), vertex_memory(self.instance)
         capacity = limits(self.instance)
         needs = [total([need[v] for v in item]) for item in self.members]
-        first = np.zeros((n + 1, len(self.classes)), np.int64)
+        first = np.zeros((len(self.classes), n + 1), np.int64)
         for o, (d, *_) in enumerate(self.classes):
             at, held, limit = 0, Fraction(0), capacity[d]
             for j in range(1, n + 1):
@@ -264,22 +251,10 @@ class _Program:
                 while at < start or (limit is not None and held > limit):
                     held -= needs[at]
                     at += 1
-                first[j, o] = at
+                first[o, j] = at
         return first
 
-    def _blocks(
-        self, option: list[int], first: NDArray[np.int32], came: NDArray[np.int32], state: int
-    ) -> list[tuple[int, int, int]]:
-        """Return first item, item after the last, and class of each stage."""
-        blocks: list[tuple[int, int, int]] = []
-        end = len(self.members)
-        while state:
-            start = int(first[state, end])
-            blocks.append((start, end, option[state]))
-            state, end = int(came[state, start]), start
-        return blocks[::-1]
-
-    def _stages(self, blocks: list[tuple[int, int, int]]) -> tuple[Stage, ...]:
+    def _stages(self, blocks: list[Segment]) -> tuple[Stage, ...]:
         free = [list(members) for members in self.classes]
         stages = []
         for start, end, kind in blocks:
@@ -287,7 +262,7 @@ class _Program:
             stages.append(Stage(tuple(vertices), (free[kind].pop(0),)))
         return tuple(stages)
 
-    def _value(self, blocks: list[tuple[int, int, int]]) -> Fraction:
+    def _value(self, blocks: list[Segment]) -> Fraction:
         """Return the exact bottleneck or makespan."""
         n = len(self.members)
         parts = []
@@ -299,3 +274,9 @@ class _Program:
             assert cut is not None
             parts.append(cut)
         return total(parts) if self.measure == "makespan" else max(parts)
+
+
+def _too_many_ways() -> UnsupportedError:
+    return UnsupportedError(
+        "devices", "can be used in too many ways", "give the order of the devices"
+    )

@@ -31,7 +31,7 @@ from optpart.solution.schedule import crossings
 
 
 @dataclass(frozen=True)
-class Found:
+class ContiguousResult:
     """The best contiguous placement found, and the proven bound.
 
     Attributes
@@ -57,7 +57,7 @@ class Found:
 
 def best_contiguous(
     instance: Instance, measure: Measure, order: Sequence[int] = (), deadline: float = NEVER
-) -> Found:
+) -> ContiguousResult:
     """Return the best contiguous placement of an instance, and a proven bound.
 
     Parameters
@@ -82,17 +82,17 @@ def best_contiguous(
         return _least_bottleneck(instance, relaxed, order, deadline)
     except TimeUpError:
         bound = simple_bound(relaxed) if measure == "bottleneck" else None
-        return Found(None, bound, time_up=True)
+        return ContiguousResult(None, bound, time_up=True)
 
 
 def _least_bottleneck(
     instance: Instance, relaxed: Pipeline, order: Sequence[int], deadline: float
-) -> Found:
+) -> ContiguousResult:
     whole = bool(order) or is_chain(instance)
     items = items_of(relaxed)
     check(deadline)
     if instance.model.communication == "delay" and all_linked(instance):
-        split = _unpaid(instance, relaxed, items, order, deadline)
+        split = _without_transfers(instance, relaxed, items, order, deadline)
     elif only_neighbours(instance, items):
         split = best_path(instance, items, "bottleneck", order, deadline)
     else:
@@ -100,11 +100,11 @@ def _least_bottleneck(
     if split is not None and split.time_up:
         bound = simple_bound(relaxed)
         best = max(bound, split.bound) if whole else bound
-        return Found(placed(instance, split.stages), best, time_up=True)
+        return ContiguousResult(placed(instance, split.stages), best, time_up=True)
     return _known(instance, split) if whole else _orderable(instance, relaxed, split)
 
 
-def _unpaid(
+def _without_transfers(
     instance: Instance,
     relaxed: Pipeline,
     items: Items,
@@ -123,8 +123,7 @@ def _unpaid(
 def require_path(instance: Instance) -> None:
     """Raise an error unless the instance is a chain without edges that skip a vertex."""
     graph = instance.graph
-    place = np.empty(instance.vertices, dtype=np.int64)
-    place[graph.topological_order] = np.arange(instance.vertices)
+    place = graph.position
     far = place[graph.edge_target] - place[graph.edge_source] > 1
     if not is_chain(instance) or bool(far.any()):
         raise UnsupportedError(
@@ -152,7 +151,7 @@ def _labelled(
     deadline: float,
     *,
     whole: bool,
-) -> Found:
+) -> ContiguousResult:
     """Solve with transfers that count; what is optimal without them is a bound."""
     free = best_split(relaxed, order=order, deadline=deadline)
     if free is None:
@@ -168,7 +167,7 @@ def _labelled(
         try:
             split = best_labelled(instance, items_of(relaxed), order, value, deadline)
         except TimeUpError:
-            return Found(best, bound, time_up=True)
+            return ContiguousResult(best, bound, time_up=True)
         except (TooManyLabelsError, UnsupportedError):
             reason = "too many ways to send tensors from stage to stage"
         else:
@@ -180,7 +179,7 @@ def _labelled(
         return _known(instance, None)
     if not reason and value != bound:
         reason = _NOT_ALL
-    return Found(best, bound, reason=reason)
+    return ContiguousResult(best, bound, reason=reason)
 
 
 def _candidates(
@@ -223,19 +222,21 @@ _NOT_ALL = (
 )
 
 
-def _known(instance: Instance, split: Split | None) -> Found:
+def _known(instance: Instance, split: Split | None) -> ContiguousResult:
     if split is None:
-        return Found(None, None, infeasible=True)
-    return Found(placed(instance, split.stages), split.bound)
+        return ContiguousResult(None, None, infeasible=True)
+    return ContiguousResult(placed(instance, split.stages), split.bound)
 
 
-def _orderable(instance: Instance, relaxed: Pipeline, split: Split | None) -> Found:
+def _orderable(instance: Instance, relaxed: Pipeline, split: Split | None) -> ContiguousResult:
     """Return what is known if contiguous blocks may also wait for each other both ways."""
     bound = simple_bound(relaxed)
     if split is None:
-        return Found(None, bound, reason="no placement has blocks that follow each other")
+        return ContiguousResult(
+            None, bound, reason="no placement has blocks that follow each other"
+        )
     reason = "" if split.bound == bound else _NOT_ALL
-    return Found(placed(instance, split.stages), bound, reason=reason)
+    return ContiguousResult(placed(instance, split.stages), bound, reason=reason)
 
 
 def simple_bound(pipeline: Pipeline) -> Fraction:

@@ -30,7 +30,6 @@ from optpart.exact.pipeline.downsets import (
     unpacked,
 )
 from optpart.exact.pipeline.kernel import (
-    NONE,
     Blocks,
     Moves,
     Splits,
@@ -41,6 +40,7 @@ from optpart.exact.pipeline.kernel import (
 )
 from optpart.exact.pipeline.problem import Pipeline
 from optpart.exact.pipeline.whole import in_words, scale_of
+from optpart.kernels.segments import NONE
 
 #: Most blocks times moves, some seconds of work; to look at a block costs as much as many moves.
 MOST_STEPS = 4 * 10**9

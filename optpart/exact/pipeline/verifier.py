@@ -92,16 +92,16 @@ def _stage(pipeline: Pipeline, i: int, stage: Stage) -> Iterator[str]:
 def loads(pipeline: Pipeline, stages: Sequence[Stage]) -> list[Fraction]:
     """Return the load of each device of each stage, for stages without violations."""
     place = {v: i for i, stage in enumerate(stages) for v in stage.vertices}
-    paid = [_ZERO] * len(stages)
+    transfers = [_ZERO] * len(stages)
     for tensor in pipeline.tensors:
         ends = {place[tensor.producer], *(place[v] for v in tensor.consumers)}
         if len(ends) > 1:
             for i in ends:
-                paid[i] += tensor.cost
+                transfers[i] += tensor.cost
     found = []
     for i, stage in enumerate(stages):
         d, replicas = stage.devices[0], len(stage.devices)
-        load = paid[i] if pipeline.pays[d] else _ZERO
+        load = transfers[i] if pipeline.pays[d] else _ZERO
         for v in stage.vertices:
             time = pipeline.times[v][d]
             assert time is not None

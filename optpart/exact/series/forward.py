@@ -28,7 +28,7 @@ _POOLED = 200
 
 
 @dataclass(frozen=True)
-class Found:
+class PassResult:
     """The result of a forward pass.
 
     Attributes
@@ -108,7 +108,9 @@ class Forward:
     _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
     _orders: int = ORDERS
 
-    def run(self, upper: int, beam: int, deadline: float, *, pooled: bool = False) -> Found | None:
+    def run(
+        self, upper: int, beam: int, deadline: float, *, pooled: bool = False
+    ) -> PassResult | None:
         """Look for a schedule below ``upper``.
 
         Parameters
@@ -118,7 +120,7 @@ class Forward:
 
         Returns
         -------
-        Found or None
+        PassResult or None
             ``None`` if the time is up.
         """
         series, k = self.series, self.series.devices
@@ -145,10 +147,12 @@ class Forward:
                 labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
             dropped = min(dropped, lost)
             if not len(labels):
-                return Found(None, (), min(upper, dropped), dropped >= upper)
+                return PassResult(None, (), min(upper, dropped), dropped >= upper)
         best = int(labels.time.argmin())
         value = int(labels.time[best])
-        return Found(value, _traced(trail, best, k), min(upper, dropped, value), dropped >= value)
+        return PassResult(
+            value, _traced(trail, best, k), min(upper, dropped, value), dropped >= value
+        )
 
     # --- parts whose labels are devices and ends -------------------------------------------
 

@@ -90,7 +90,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Found:
+class PathResult:
     """An incumbent or bound from the solver.
 
     Attributes
@@ -146,20 +146,20 @@ def repeats(instance: Instance) -> bool:
     return len({tuple(row) for row in rows}) * _LEAST_LENGTH <= n
 
 
-def solve(path: Path, limits: Limits) -> Iterator[Found]:
+def solve(path: Path, limits: Limits) -> Iterator[PathResult]:
     """Yield solutions and bounds as they are found; nothing more if the solver breaks down."""
     try:
         with borrowed(WORKER) as process:
             for message in process.solve(path, limits, prompt_grace(limits)):
                 if isinstance(message, Incumbent):
-                    yield Found(devices=message.placement.tolist())
+                    yield PathResult(devices=message.placement.tolist())
                 elif isinstance(message, LowerBound):
-                    yield Found(bound=message.value)
+                    yield PathResult(bound=message.value)
                 elif isinstance(message, Done):
                     if message.status == "INFEASIBLE":
-                        yield Found(impossible=True)
+                        yield PathResult(impossible=True)
                     elif message.value is not None:
-                        yield Found(bound=message.value)
+                        yield PathResult(bound=message.value)
     except (SolverLateError, SolverTooLargeError):
         return
     except SolverDiedError as error:

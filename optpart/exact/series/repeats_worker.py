@@ -6,9 +6,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from optpart.exact import cp_sat
-from optpart.exact.messages import Incumbent, Limits
+from optpart.exact.messages import Incumbent, Limits, Send, serve
 from optpart.exact.series.repeats import Path, Run
-from optpart.exact.serving import Send, serve
 
 #: Node of a circuit from which a run starts and to which its end leads.
 _OUTSIDE = 0

@@ -2,7 +2,8 @@
 
 A path in which vertices repeat is solved by the model of its runs
 (:mod:`~optpart.exact.series.repeats`) first, which mostly leaves nothing to do. Where transfers
-take turns and memory is no limit, parts are solved one by one (:mod:`~optpart.exact.series.turns`).
+queue and memory is no limit, parts are solved one by one
+(:mod:`~optpart.exact.series.queueing`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from optpart.base import clock
 from optpart.base.clock import limited
 from optpart.base.errors import UnsupportedError
 from optpart.exact.messages import Limits
-from optpart.exact.series import turns
+from optpart.exact.series import queueing
 from optpart.exact.series.columns import Sequence
 from optpart.exact.series.dual import Dual, Pricing
-from optpart.exact.series.forward import Forward, Found
+from optpart.exact.series.forward import Forward, PassResult
 from optpart.exact.series.problem import Series
 from optpart.exact.series.repeats import Path, path_of_runs, solve
 from optpart.kernels.horizon import horizon_without_queues
@@ -136,8 +137,8 @@ class _Solve:
         duals = self._relax(pricing)
         if self._closed():
             return ""
-        if turns.fits(series):
-            return self._take_turns(duals[0])
+        if queueing.applies(series):
+            return self._solve_queueing(duals[0])
         if not series.solvable:
             record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
             return ""
@@ -186,7 +187,7 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - clock.now()
-        alone = not self.series.limited and not turns.fits(self.series)
+        alone = not self.series.limited and not queueing.applies(self.series)
         share = _RELAXING_ALL if alone else _RELAXING
         deadline = clock.now() + share * left
         duals: list[Dual] = []
@@ -197,9 +198,11 @@ class _Solve:
                 break
         return sorted(duals, key=lambda dual: -dual.bound)[:_DUALS]
 
-    def _take_turns(self, dual: Dual) -> str:
+    def _solve_queueing(self, dual: Dual) -> str:
         """Solve every block that matters by itself; return the reason if there is no schedule."""
-        for found in turns.Turns(self.series, dual).run(self.deadline, self.budget, self.job.seed):
+        for found in queueing.BlockPath(self.series, dual).run(
+            self.deadline, self.budget, self.job.seed
+        ):
             if found.bound is None:
                 return excluded(self.instance, "series", self.goal.given)
             if found.schedule is not None:
@@ -251,7 +254,7 @@ class _Solve:
 
     def _pass(
         self, forward: Forward, upper: int, beam: int, *, pooled: bool = False
-    ) -> Found | None:
+    ) -> PassResult | None:
         found = forward.run(upper, beam, self.deadline, pooled=pooled)
         if found is None:
             return None

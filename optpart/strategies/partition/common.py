@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base.errors import InputError
-from optpart.kernels.compiled import Arrays, State, assign, fits, inner, run_time
+from optpart.kernels.compiled import (
+    Arrays,
+    State,
+    assign,
+    fits,
+    inner,
+    nothing_placed,
+    run_time,
+    short_kernel,
+)
+from optpart.kernels.struct import Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.partition.ranks import operations_rank, work
 
@@ -40,6 +50,41 @@ def groups_first(instance: Instance) -> NDArray[np.int32]:
     """Return units in the order of [L] §4.2 and §4.7: colocation groups, then single vertices."""
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     return np.argsort(size == 1, kind="stable").astype(np.int32)
+
+
+@inner
+def place_from(a: Arrays, unit: int, first: int, devices: Any, state: State) -> Any:
+    """Place a unit on the first of ``devices``, from position ``first`` on, that can take it.
+
+    The first follows the last. Return the position, or −1 if there is none.
+    """
+    for step in range(devices.shape[0]):
+        position = (first + step) % devices.shape[0]
+        if fits(a, unit, devices[position], state):
+            assign(a, unit, devices[position], state)
+            return position
+    return NOWHERE
+
+
+@short_kernel
+def first_fit(a: Arrays, units: Ints, preferred: Longs, devices: Ints) -> Any:
+    """Place units in turn, each on the device that it prefers or on the next that can take it.
+
+    Parameters
+    ----------
+    preferred : ndarray of int64, one per unit
+        Position in ``devices``, of which the first follows the last.
+
+    Returns
+    -------
+    State
+        If a unit fits nowhere, it and those after it are not placed.
+    """
+    state = nothing_placed(a)
+    for unit in units:
+        if place_from(a, unit, preferred[unit], devices, state) < 0:
+            break
+    return state
 
 
 @inner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,26 @@ from numpy.typing import NDArray
 from optpart.kernels.compiled import (
     Arrays,
     arrays,
-    assign,
-    fits,
     inner,
-    nothing_placed,
     run_time,
     short_kernel,
 )
+from optpart.kernels.segments import (
+    FloatTables,
+    Segment,
+    States,
+    append_segments,
+    no_segments,
+    segments,
+)
 from optpart.kernels.struct import FloatCube, FloatMatrix, Floats, IntMatrix, Ints, Longs, Struct
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import first_fit
+
+#: In one order of many devices, so many in a row may be left out between two segments.
+SKIPPED = 7
 
 
 class Line(Struct):
@@ -40,6 +50,8 @@ class Line(Struct):
     first : ndarray of int32, k × (m + 1)
         The least ``j`` such that units ``j`` to ``i - 1`` may share the device; ``i`` if not even
         unit ``i - 1`` may run there.
+    until : ndarray of float64, k × (m + 1)
+        The same.
     live : ndarray of int32, m + 1
         Number of live tensors whose transfer times follow from bandwidth and latency.
     size : ndarray of float64, m + 1
@@ -47,6 +59,7 @@ class Line(Struct):
     measured : ndarray of float64, (m + 1) × k × k, or 0 × k × k if no transfer times are given
         The largest given transfer time of a live tensor, or their sum; infinite if one cannot
         cross.
+    bandwidth, latency : ndarray of float64, k × k
     add : bool
         Whether it is the sums.
     """
@@ -54,10 +67,13 @@ class Line(Struct):
     vertices: Ints
     units: Ints
     run: FloatMatrix
+    until: FloatMatrix
     first: IntMatrix
     live: Ints
     size: Floats
     measured: FloatCube
+    bandwidth: FloatMatrix
+    latency: FloatMatrix
     add: bool
 
 
@@ -86,7 +102,7 @@ def line(
     run, first = _segments(a, units, position, strict)
     largest_first = np.argsort(-a.size, kind="stable")
     live, size, measured = _cuts(a, position, largest_first, add)
-    return Line(vertices, units, run, first, live, size, measured, add)
+    return Line(vertices, units, run, run, first, live, size, measured, a.bandwidth, a.latency, add)
 
 
 @short_kernel
@@ -204,17 +220,65 @@ def _extent(a: Arrays, position: Any) -> Any:
 
 
 @inner
-def cut_time(a: Arrays, row: Line, i: int, s: int, d: int) -> Any:
+def cut_time(row: Line, i: int, s: int, d: int) -> Any:
     """Return the time in which what is live at cut ``i`` crosses from ``s`` to ``d``."""
     time = row.measured[i, s, d] if row.measured.shape[0] else 0.0
     if row.live[i] == 0:
         return time
-    rate = a.bandwidth[s, d]
+    rate = row.bandwidth[s, d]
     if rate == 0.0:
         return np.inf
     if row.add:
-        return time + row.live[i] * a.latency[s, d] + row.size[i] / rate
-    return max(time, a.latency[s, d] + row.size[i] / rate)
+        return time + row.live[i] * row.latency[s, d] + row.size[i] / rate
+    return max(time, row.latency[s, d] + row.size[i] / rate)
+
+
+class Split(NamedTuple):
+    """A split of a row of units.
+
+    Attributes
+    ----------
+    value : float
+        In the unit of :class:`~optpart.kernels.compiled.Arrays`.
+    segments : list of Segment
+    """
+
+    value: float
+    segments: list[Segment]
+
+    def devices(self, row: Line) -> NDArray[np.int32]:
+        """Return the device of each unit."""
+        device = np.empty(len(row.units), dtype=np.int32)
+        for begin, end, d in self.segments:
+            device[row.units[begin:end]] = d
+        return device
+
+
+def best_splits(row: Line, states: States, *, add: bool, most: int = 1) -> list[Split]:
+    """Return the best splits that end in different states, the least value first.
+
+    Parameters
+    ----------
+    row : Line
+        Of at least one unit.
+    add : bool
+        Whether run times of segments and times of cuts add up; otherwise the largest is the value,
+        and of equal ones, that of the shortest last segment is taken.
+    """
+    tables = no_segments(states, len(row.units), whole=False)
+    split_line(states, row, add, tables)
+    value, found = tables.value[:, -1], []
+    for state in np.argsort(value, kind="stable")[:most].tolist():
+        if not np.isfinite(value[state]):
+            break
+        found.append(Split(float(value[state]), segments(states, tables, state)))
+    return found
+
+
+@short_kernel
+def split_line(states: States, row: Line, add: bool, tables: FloatTables) -> None:
+    """Find the best splits of the first units of a row, for all states."""
+    append_segments(states, row, cut_time, add, True, tables, 0, states.device.shape[0])
 
 
 def settle(
@@ -242,27 +306,11 @@ def settle(
     NoPlacementError
         If a unit is left without a device again.
     """
-    place = np.empty(instance.devices, dtype=np.int64)
-    place[devices] = np.arange(instance.devices)
+    place = inverse(devices)
     a = arrays(instance)
-    state = _place(a, units, place[device], devices)
+    state = first_fit(a, units, place[device], devices)
     if (state.device < 0).any():
         choices = instance.allowed.sum(axis=1)
         units = np.lexsort((-a.need, choices)).astype(np.int32)
-        state = _place(a, units, place[device], devices)
+        state = first_fit(a, units, place[device], devices)
     return partition_of(instance, state)
-
-
-@short_kernel
-def _place(a: Arrays, units: Ints, place: Longs, devices: Ints) -> Any:
-    """Place units in turn, each on the first of ``devices`` from its place on that can take it."""
-    state, k = nothing_placed(a), devices.shape[0]
-    for unit in units:
-        for step in range(k):
-            d = devices[(place[unit] + step) % k]
-            if fits(a, unit, d, state):
-                assign(a, unit, d, state)
-                break
-        else:
-            return state
-    return state

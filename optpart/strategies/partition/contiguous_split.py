@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,22 @@ from optpart.kernels.compiled import (
     short_kernel,
     slowdown,
 )
-from optpart.kernels.struct import FloatCube, IntCube, IntMatrix, Ints
+from optpart.kernels.segments import Segment, in_any_order, in_order
+from optpart.kernels.struct import IntMatrix, Ints
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
-from optpart.strategies.partition.contiguous import Line, cut_time, line, settle
-from optpart.strategies.partition.insertion import in_degrees, topological_position
+from optpart.strategies.partition.contiguous import (
+    SKIPPED,
+    Line,
+    Split,
+    best_splits,
+    cut_time,
+    line,
+    settle,
+    split_line,
+)
+from optpart.strategies.partition.insertion import in_degrees
 from optpart.strategies.partition.ranks import devices_by_speed, upward_rank
 from optpart.strategies.partition.sequential_fill import sequential_fill
 
@@ -29,8 +41,6 @@ from optpart.strategies.partition.sequential_fill import sequential_fill
 _ALL_ORDERS = 100_000
 #: Entries of the table of a dynamic programme.
 _TABLE = 2**24
-#: In one order of many devices, a segment follows one of this many devices before its own.
-_WINDOW = 8
 #: Splits of least estimate that are timed, per order and dynamic programme.
 _TIMED = 32
 #: Fastest devices of which every two are tried, and vertices to time in their splits, per order.
@@ -98,7 +108,7 @@ def orders(instance: Instance) -> list[NDArray[np.int32]]:
     own = arrays(instance).order
     if instance.vertices > _ALL_ORDERS:
         return [own]
-    by_rank = np.lexsort((topological_position(instance), -upward_rank(instance)))
+    by_rank = np.lexsort((instance.graph.position, -upward_rank(instance)))
     found = [own, _depth_first(arrays(instance)), by_rank.astype(np.int32)]
     return list({order.tobytes(): order for order in found}.values())
 
@@ -126,30 +136,6 @@ def _depth_first(a: Arrays) -> Any:
     return order
 
 
-class Split(NamedTuple):
-    """A split of a row of units.
-
-    Attributes
-    ----------
-    estimate : float
-        In the unit of :class:`~optpart.kernels.compiled.Arrays`.
-    segments : tuple of (int, int)
-        The device of each segment and the position at which it ends, ascending.
-    """
-
-    estimate: float
-    segments: tuple[tuple[int, int], ...]
-
-    def devices(self, row: Line) -> NDArray[np.int32]:
-        """Return the device of each unit."""
-        device = np.empty(len(row.units), dtype=np.int32)
-        begin = 0
-        for d, end in self.segments:
-            device[row.units[begin:end]] = d
-            begin = end
-        return device
-
-
 class _Best:
     """The split of least makespan so far."""
 
@@ -165,7 +151,8 @@ class _Best:
         makespan, chosen = _best_pair(arrays(instance), row, pairs, self.makespan)
         if makespan < self.makespan:
             s, d, cut = pairs[chosen].tolist()
-            self._try(instance, row, [Split(0.0, ((s, cut), (d, len(row.units)))).devices(row)])
+            split = Split(0.0, [Segment(0, cut, s), Segment(cut, len(row.units), d)])
+            self._try(instance, row, [split.devices(row)])
 
     def try_repairs(self, instance: Instance, row: Line) -> None:
         by_speed, found = devices_by_speed(instance), []
@@ -188,8 +175,7 @@ class _Best:
         if not makespan < self.makespan:
             return
         self.makespan = makespan
-        placed = np.empty(len(row.units), dtype=np.int64)
-        placed[row.units] = np.arange(len(row.units))
+        placed = inverse(row.units)
         unit = instance.unit_of
         self.partition = Partition(devices[chosen][unit], placed[unit], row.vertices.tolist())
 
@@ -200,147 +186,19 @@ def splits(instance: Instance, row: Line) -> list[Split]:
     by_speed = devices_by_speed(instance)
     by_speed = by_speed[(row.first[by_speed] < np.arange(cuts)).any(axis=1)]
     count = len(by_speed)
-    table = _TABLE // slowdown(_over_sets)
+    table = _TABLE // slowdown(split_line)
     while count * cuts << count > table and count > 1:
         count -= 1
-    found = over_sets(instance, row, by_speed[:count])
+    find = partial(best_splits, row, add=True, most=_TIMED)
+    found = find(in_any_order(by_speed[:count].tolist()))
     if count < len(by_speed):
         memory = arrays(instance).capacity[by_speed]
         for devices in (by_speed, by_speed[np.argsort(-memory, kind="stable")], np.sort(by_speed)):
             if is_time_up():
                 break
-            found += _in_turn(instance, row, devices[: max(1, table // cuts)])
+            few = devices[: max(1, table // cuts)]
+            found += find(in_order(few.tolist(), skipped=SKIPPED))
     return found
-
-
-def over_sets(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[Split]:
-    """Return the splits of least estimate, by a dynamic programme over sets of devices.
-
-    Parameters
-    ----------
-    devices : ndarray of int32
-        Those to use.
-
-    Returns
-    -------
-    list of Split
-        For every set and last device the best one, the least estimate first; at most _TIMED.
-    """
-    m, count, found = len(row.units), len(devices), []
-    table = np.full((1 << count, count, m + 1), np.inf)
-    before = np.zeros((1 << count, count, m + 1), dtype=np.int32)
-    value = _over_sets(arrays(instance), row, devices, table, before)
-    for index in np.argsort(value, axis=None, kind="stable")[:_TIMED].tolist():
-        chosen, last = divmod(index, count)
-        if not np.isfinite(value[chosen, last]):
-            break
-        segments, end = [], len(row.units)
-        while chosen:
-            segments.append((int(devices[last]), end))
-            step = int(before[chosen, last, end])
-            chosen ^= 1 << last
-            end, last = divmod(step, count)
-        found.append(Split(float(value.flat[index]), tuple(reversed(segments))))
-    return found
-
-
-@short_kernel
-def _over_sets(a: Arrays, row: Line, devices: Ints, table: FloatCube, before: IntCube) -> Any:
-    """Return the least estimate per set and last device; enter where its last segment begins.
-
-    ``table[set, last, i]`` becomes the least estimate of the first ``i`` units, and
-    ``before[set, last, i]`` becomes ``j · count + previous``: they are best split at ``j``, after
-    a segment on the device ``previous``.
-    """
-    m, count = row.units.shape[0], devices.shape[0]
-    cross = np.empty((count, count, m + 1))
-    for x in range(count):
-        for y in range(count):
-            for i in range(m + 1):
-                cross[x, y, i] = cut_time(a, row, i, devices[x], devices[y]) if x != y else 0.0
-    rest, previous, queue = np.empty(m + 1), np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
-    for chosen in range(1, 1 << count):
-        for last in range(count):
-            if not chosen >> last & 1:
-                continue
-            others = chosen ^ (1 << last)
-            run, first, best = row.run[devices[last]], row.first[devices[last]], table[chosen, last]
-            if others == 0:
-                for i in range(1, m + 1):
-                    if first[i] == 0:
-                        best[i] = run[i]
-                continue
-            rest[:] = np.inf
-            for x in range(count):
-                if others >> x & 1:
-                    for j in range(1, m):
-                        time = table[others, x, j] + cross[x, last, j]
-                        if time < rest[j]:
-                            rest[j], previous[j] = time, x
-            _append_segment(rest, previous, run, first, count, queue, best, before[chosen, last])
-    return table[:, :, m].copy()
-
-
-def _in_turn(instance: Instance, row: Line, devices: NDArray[np.int32]) -> list[Split]:
-    """Return the splits of least estimate in one order of devices, one for each last device."""
-    value, before = _one_order(arrays(instance), row, devices)
-    count, found = len(devices), []
-    for index in np.argsort(value, kind="stable")[:_TIMED].tolist():
-        if not np.isfinite(value[index]):
-            break
-        segments, end, last = [], len(row.units), index
-        while end:
-            segments.append((int(devices[last]), end))
-            end, last = divmod(int(before[last, end]), count)
-        found.append(Split(float(value[index]), tuple(reversed(segments))))
-    return found
-
-
-@short_kernel
-def _one_order(a: Arrays, row: Line, devices: Ints) -> Any:
-    """Do as ``_over_sets`` does, for the sets that are reached in one order of devices."""
-    m, count = row.units.shape[0], devices.shape[0]
-    table = np.full((count, m + 1), np.inf)
-    before = np.zeros((count, m + 1), np.int32)
-    rest, previous, queue = np.empty(m + 1), np.empty(m + 1, np.int32), np.empty(m + 1, np.int32)
-    for last in range(count):
-        run, first, best = row.run[devices[last]], row.first[devices[last]], table[last]
-        rest[:] = np.inf
-        rest[0], previous[0] = 0.0, 0
-        for x in range(max(0, last - _WINDOW), last):
-            for j in range(1, m):
-                if table[x, j] < rest[j]:
-                    time = table[x, j] + cut_time(a, row, j, devices[x], devices[last])
-                    if time < rest[j]:
-                        rest[j], previous[j] = time, x
-        _append_segment(rest, previous, run, first, count, queue, best, before[last])
-    return table[:, m].copy(), before
-
-
-@inner
-def _append_segment(
-    rest: Any, previous: Any, run: Any, first: Any, count: Any, queue: Any, best: Any, before: Any
-) -> None:
-    """Enter in ``best`` and ``before`` the best splits of the first ``i`` units, for all ``i``.
-
-    ``rest[j]`` is the estimate before a segment ``[j, i)``, where ``j`` is at least ``first[i]``.
-    With the segment, it is ``run[i] + (rest[j] - run[j])``, so the best ``j`` of a sliding window
-    is at the head of a queue.
-    """
-    head, tail = 0, 0
-    for i in range(1, rest.shape[0]):
-        j = i - 1
-        if rest[j] < np.inf:
-            while head < tail and rest[queue[tail - 1]] - run[queue[tail - 1]] > rest[j] - run[j]:
-                tail -= 1
-            queue[tail] = j
-            tail += 1
-        while head < tail and queue[head] < first[i]:
-            head += 1
-        if head < tail:
-            j = queue[head]
-            best[i] = rest[j] + (run[i] - run[j])
-            before[i] = np.int64(j) * count + previous[j]
 
 
 @inner
@@ -379,7 +237,7 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
     They are all of them or, if these are too many to time, those of least estimate for every two of
     the fastest devices.
     """
-    a, cuts = arrays(instance), np.arange(1, len(row.units))
+    cuts = np.arange(1, len(row.units))
     count, slower = _PAIRED, slowdown(_best_pair)
     while count > 2 and count * (count - 1) * len(row.units) > _TABLE // slower:
         count -= 1
@@ -392,17 +250,17 @@ def _pairs(instance: Instance, row: Line) -> NDArray[np.int32]:
             if s == d or not len(able):
                 continue
             if len(able) > most:
-                time = _cut_times(a, row, s, d)[able] + row.run[s, able] - row.run[d, able]
+                time = _cut_times(row, s, d)[able] + row.run[s, able] - row.run[d, able]
                 able = np.sort(able[np.argpartition(time, most)[:most]])
             found.append(np.column_stack((np.full((len(able), 2), (s, d)), able)).astype(np.int32))
     return np.concatenate(found)
 
 
 @short_kernel
-def _cut_times(a: Arrays, row: Line, s: int, d: int) -> Any:
+def _cut_times(row: Line, s: int, d: int) -> Any:
     time = np.empty(row.units.shape[0] + 1)
     for i in range(time.shape[0]):
-        time[i] = cut_time(a, row, i, s, d)
+        time[i] = cut_time(row, i, s, d)
     return time
 
 

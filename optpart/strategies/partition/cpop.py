@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, kernel
-from optpart.kernels.struct import Floats
+from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.insertion import by_priority, insert
-from optpart.strategies.partition.means import mean_run, mean_transfer
-from optpart.strategies.partition.ranks import upward_rank
+from optpart.strategies.partition.ranks import downward, mean_run, mean_transfer, upward
 
 
 def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -28,46 +24,33 @@ def cpop(instance: Instance, rng: np.random.Generator) -> Partition:
     others. See :func:`~optpart.strategies.partition.insertion.insert` for the placement of groups
     and for finish times.
     """
-    upward, run, transfer = upward_rank(instance), mean_run(instance), mean_transfer(instance)
-    downward = _downward(arrays(instance), run, transfer)
-    path = critical_path(instance, upward, transfer)
+    run, transfer = mean_run(instance), mean_transfer(instance)
+    from_here, before = upward(instance, run, transfer), downward(instance, run, transfer)
+    path = critical_path(instance, from_here, transfer)
     wanted = np.full(len(instance.units), -1, dtype=np.int64)
     if len(path):
         wanted[instance.unit_of[path]] = _device_of(instance, path)
-    return insert(instance, by_priority(instance, upward + downward), wanted=wanted)
-
-
-@kernel
-def _downward(a: Arrays, run: Floats, transfer: Floats) -> Any:
-    """Return the longest path from a source to each vertex, without the vertex."""
-    n = run.shape[0]
-    rank = np.zeros(n)
-    for i in range(n):
-        v = a.order[i]
-        for e in range(a.in_start[v], a.in_start[v + 1]):
-            u = a.in_source[e]
-            rank[v] = max(rank[v], rank[u] + run[u] + transfer[a.in_tensor[e]])
-    return rank
+    return insert(instance, by_priority(instance, from_here + before), wanted=wanted)
 
 
 def critical_path(
-    instance: Instance, upward: NDArray[np.float64], transfer: NDArray[np.float64]
+    instance: Instance, rank: NDArray[np.float64], transfer: NDArray[np.float64]
 ) -> NDArray[np.int32]:
     """Return the vertices of the longest path with mean run and transfer times, source first.
 
-    Ties go to the path whose vertices have smaller numbers.
+    ``rank`` is the upward rank; ties go to the path whose vertices have smaller numbers.
     """
     a = arrays(instance)
     sources = np.flatnonzero(np.diff(a.in_start) == 0)
     if not len(sources):
         return np.zeros(0, dtype=np.int32)
-    path = [int(sources[np.argmax(upward[sources])])]
+    path = [int(sources[np.argmax(rank[sources])])]
     while True:
         edges = slice(a.out_start[path[-1]], a.out_start[path[-1] + 1])
         after = a.out_target[edges]
         if not len(after):
             return np.array(path, dtype=np.int32)
-        path.append(int(after[np.argmax(transfer[a.out_tensor[edges]] + upward[after])]))
+        path.append(int(after[np.argmax(transfer[a.out_tensor[edges]] + rank[after])]))
 
 
 def _device_of(instance: Instance, path: NDArray[np.int32]) -> int:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, kernel
-from optpart.kernels.struct import Floats
+from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
+from optpart.strategies.partition.ranks import upward
 from optpart.strategies.partition.ready_list import schedule_ready
 
 
@@ -29,7 +27,7 @@ def dls(instance: Instance, rng: np.random.Generator) -> Partition:
     See :func:`~optpart.strategies.partition.ready_list.schedule_ready`.
     """
     median = median_run(instance)
-    level: NDArray[np.float64] = _static_level(arrays(instance), median)
+    level = upward(instance, median, np.zeros(instance.graph.tensors))
     return schedule_ready(instance, finish=-1.0, base=level + median)
 
 
@@ -42,15 +40,3 @@ def median_run(instance: Instance) -> NDArray[np.float64]:
     count, rows = allowed.sum(axis=1), np.arange(instance.vertices)
     low, high = ascending[rows, (count - 1) // 2], ascending[rows, count // 2]
     return np.where(count > 0, (low + high) / 2, 0.0)
-
-
-@kernel
-def _static_level(a: Arrays, median: Floats) -> Any:
-    n = median.shape[0]
-    level = np.zeros(n)
-    for i in range(n - 1, -1, -1):
-        v = a.order[i]
-        for e in range(a.out_start[v], a.out_start[v + 1]):
-            level[v] = max(level[v], level[a.out_target[e]])
-        level[v] += median[v]
-    return level

@@ -12,8 +12,7 @@ from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.contiguous import settle
-from optpart.strategies.partition.means import speed_share
-from optpart.strategies.partition.ranks import work
+from optpart.strategies.partition.ranks import speed_share, work
 from optpart.strategies.partition.unit_graph import by_first_vertex
 
 #: What the share of a device is in proportion to.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
-from optpart.kernels.struct import Ints
+from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import first_fit
 from optpart.strategies.partition.ranks import devices_by_speed
 
 
@@ -21,18 +19,6 @@ def fastest(instance: Instance, rng: np.random.Generator) -> Partition:
     """
     size = np.bincount(instance.unit_of, minlength=len(instance.units))
     units = np.argsort(-size, kind="stable").astype(np.int32)
-    a = arrays(instance)
-    return partition_of(instance, _first_fit(a, units, devices_by_speed(instance)))
-
-
-@short_kernel
-def _first_fit(a: Arrays, units: Ints, devices: Ints) -> Any:
-    state = nothing_placed(a)
-    for unit in units:
-        for d in devices:
-            if fits(a, unit, d, state):
-                assign(a, unit, d, state)
-                break
-        else:
-            return state
-    return state
+    fastest_first = np.zeros(len(units), dtype=np.int64)
+    state = first_fit(arrays(instance), units, fastest_first, devices_by_speed(instance))
+    return partition_of(instance, state)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from optpart.kernels.compiled import Arrays, arrays, assign, fits, nothing_placed, short_kernel
-from optpart.kernels.struct import Ints
+from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import first_fit, groups_first
 
 
 def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -17,23 +15,10 @@ def hashing(instance: Instance, rng: np.random.Generator) -> Partition:
 
     Colocation groups come first, then single vertices, each counted from 0.
     """
-    size = np.bincount(instance.unit_of, minlength=len(instance.units))
-    groups = np.flatnonzero(size > 1).astype(np.int32)
-    singles = np.flatnonzero(size == 1).astype(np.int32)
-    return partition_of(instance, _in_turn(arrays(instance), groups, singles))
-
-
-@short_kernel
-def _in_turn(a: Arrays, groups: Ints, singles: Ints) -> Any:
-    k = a.speed.shape[0]
-    state = nothing_placed(a)
-    for units in (groups, singles):
-        for i in range(units.shape[0]):
-            for step in range(k):
-                d = (i + step) % k
-                if fits(a, units[i], d, state):
-                    assign(a, units[i], d, state)
-                    break
-            else:
-                return state
-    return state
+    units, count = groups_first(instance), len(instance.units)
+    size = np.bincount(instance.unit_of, minlength=count)
+    turn = np.arange(count)
+    turn[units] = np.where(size[units] > 1, turn, turn - int((size > 1).sum()))
+    devices = np.arange(instance.devices, dtype=np.int32)
+    state = first_fit(arrays(instance), units, turn % instance.devices, devices)
+    return partition_of(instance, state)

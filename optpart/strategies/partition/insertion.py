@@ -18,10 +18,10 @@ from optpart.kernels.compiled import (
     run_time,
     short_kernel,
 )
+from optpart.kernels.heap import pop, push
 from optpart.kernels.struct import FloatMatrix, Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.unit_graph import pop, push
 
 
 def insert(
@@ -53,15 +53,8 @@ def insert(
     if ahead is None:
         ahead = np.zeros((0, instance.devices))
     state, start, end = _insert(arrays(instance), turn, wanted, ahead)
-    position = topological_position(instance)
+    position = instance.graph.position
     return partition_of(instance, state, np.lexsort((position, end, start)).tolist())
-
-
-def topological_position(instance: Instance) -> NDArray[np.int64]:
-    """Return the position of each vertex in the topological order."""
-    position = np.empty(instance.vertices, dtype=np.int64)
-    position[instance.graph.topological_order] = np.arange(instance.vertices)
-    return position
 
 
 def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -69,7 +62,7 @@ def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np
 
     Ties go to the topologically first.
     """
-    highest_first = np.lexsort((topological_position(instance), -priority)).astype(np.int32)
+    highest_first = np.lexsort((instance.graph.position, -priority)).astype(np.int32)
     turn: NDArray[np.int32] = _by_priority(arrays(instance), highest_first)
     return turn
 

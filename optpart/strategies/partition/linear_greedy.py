@@ -21,8 +21,7 @@ from optpart.kernels.compiled import (
 from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.means import speed_share
-from optpart.strategies.partition.ranks import work
+from optpart.strategies.partition.ranks import speed_share, work
 from optpart.strategies.partition.unit_graph import by_first_vertex
 
 #: The capacity of a device.

@@ -15,8 +15,7 @@ from optpart.kernels.struct import Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.linear_greedy import linear_greedy, stream
-from optpart.strategies.partition.means import speed_share
-from optpart.strategies.partition.ranks import work
+from optpart.strategies.partition.ranks import speed_share, work
 
 #: The sum to which all weights of a kind are scaled as integers; METIS may use 32 bits.
 _TOTAL = 2**28

@@ -12,7 +12,7 @@ from optpart.kernels.struct import Floats
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.insertion import by_priority, insert
-from optpart.strategies.partition.means import mean_transfer
+from optpart.strategies.partition.ranks import mean_transfer
 
 
 def peft(instance: Instance, rng: np.random.Generator) -> Partition:

@@ -1,14 +1,14 @@
-"""Ranks of vertices and devices, shared by several strategies."""
+"""Ranks of vertices and devices, and the average costs that they use."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import Arrays, arrays, short_kernel
-from optpart.kernels.struct import Floats
+from optpart.kernels.compiled import arrays
+from optpart.kernels.longest_paths import longest_before, longest_from
 from optpart.problem.instance import Instance
 
 
@@ -42,6 +42,60 @@ def work(instance: Instance) -> NDArray[np.float64]:
     return np.asarray(total / count, dtype=np.float64)
 
 
+def speed_share(instance: Instance) -> NDArray[np.float64]:
+    """Return the share of each device in the total speed of all that some unit may use.
+
+    The shares add up to 1. If run times are given, the speed of a device is the inverse of its mean
+    run time, relative to the mean of each vertex over its devices.
+    """
+    given = instance.given_durations
+    if given is None:
+        speed = instance.cluster.speed.floats
+    else:
+        possible, mean = given.possible, np.where(work(instance) > 0, work(instance), 1.0)
+        relative = np.where(possible, given.times.floats, 0.0) / mean[:, None]
+        slowness = relative.sum(axis=0) / np.maximum(possible.sum(axis=0), 1)
+        # A device on which nothing takes time would get all: speeds are limited to a thousand.
+        speed = 1 / np.maximum(slowness, 1e-3)
+    speed = np.where(instance.allowed.any(axis=0), speed, 0.0)
+    total = speed.sum()
+    return np.asarray(speed / total if total else np.full_like(speed, 1 / len(speed)))
+
+
+def mean_run(instance: Instance) -> NDArray[np.float64]:
+    """Return the run time of each vertex at the mean speed of all devices, in units of ``Arrays``.
+
+    If run times are given, it is their mean over the devices that can run the vertex.
+    """
+    a = arrays(instance)
+    if instance.given_durations is None:
+        return np.asarray(a.ops / a.speed.mean(), dtype=np.float64)
+    return work(instance) * a.scale
+
+
+def mean_transfer(instance: Instance) -> NDArray[np.float64]:
+    """Return the mean transfer time of each tensor between two devices, in units of ``Arrays``.
+
+    That is the time at the mean of the finite bandwidths, times the share of device pairs that have
+    one (the others take no time), plus the mean latency; if transfer times are given, their mean.
+    """
+    a = arrays(instance)
+    cluster, k = instance.cluster, instance.devices
+    others = ~np.eye(k, dtype=np.bool_)
+    finite = cluster.linked & ~cluster.infinite & others
+    linked = int(cluster.linked.sum()) - k
+    transfer = np.zeros(instance.graph.tensors)
+    if finite.any():
+        transfer += a.size / a.bandwidth[finite].mean() * (int(finite.sum()) / linked)
+    if linked:
+        transfer += a.latency[cluster.linked & others].mean()
+    for tensor in np.flatnonzero(a.measured_row >= 0).tolist():
+        matrix = a.measured[a.measured_row[tensor]]
+        between = matrix[(matrix >= 0) & others]
+        transfer[tensor] = between.mean() if len(between) else 0.0
+    return transfer
+
+
 class OperationsRank(NamedTuple):
     """[L] §4.4.1: operations on the heaviest path that ends before, or starts with, a vertex.
 
@@ -57,64 +111,30 @@ class OperationsRank(NamedTuple):
 
 def operations_rank(instance: Instance) -> OperationsRank:
     """Compute both operations ranks of every vertex."""
-    return OperationsRank(*_operations_rank(arrays(instance), work(instance)))
-
-
-@short_kernel
-def _operations_rank(a: Arrays, ops: Floats) -> Any:
-    n = ops.shape[0]
-    source, sink = np.zeros(n), np.zeros(n)
-    for i in range(n):
-        v = a.order[i]
-        for e in range(a.in_start[v], a.in_start[v + 1]):
-            u = a.in_source[e]
-            source[v] = max(source[v], source[u] + ops[u])
-    for i in range(n - 1, -1, -1):
-        v = a.order[i]
-        for e in range(a.out_start[v], a.out_start[v + 1]):
-            sink[v] = max(sink[v], sink[a.out_target[e]])
-        sink[v] += ops[v]
-    return source, sink
+    nothing, ops = np.zeros(instance.graph.tensors), work(instance)
+    return OperationsRank(downward(instance, ops, nothing), upward(instance, ops, nothing))
 
 
 def upward_rank(instance: Instance) -> NDArray[np.float64]:
-    """Return the upward rank with mean run times and mean transfer times ([L] eq. 4.1, 4.2).
+    """Return the upward rank with mean run times and mean transfer times ([L] eq. 4.1, 4.2)."""
+    return upward(instance, mean_run(instance), mean_transfer(instance))
 
-    See :func:`~optpart.strategies.partition.means.mean_run` and
-    :func:`~optpart.strategies.partition.means.mean_transfer` for these means.
-    """
+
+def upward(
+    instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the longest path that starts with each vertex, with a transfer time per tensor."""
     a = arrays(instance)
-    cluster, k = instance.cluster, instance.devices
-    given = instance.given_durations
-    run = a.ops / a.speed.mean() if given is None else work(instance) * a.scale
-    finite = cluster.linked & ~cluster.infinite & ~np.eye(k, dtype=np.bool_)
-    linked = int(cluster.linked.sum()) - k
-    transfer = np.zeros(instance.graph.tensors)
-    if finite.any():
-        transfer += a.size / a.bandwidth[finite].mean() * (int(finite.sum()) / linked)
-    if linked:
-        transfer += a.latency[cluster.linked & ~np.eye(k, dtype=np.bool_)].mean()
-    for tensor, row in zip(*_measured(a), strict=True):
-        matrix = a.measured[row]
-        between = matrix[(matrix >= 0) & ~np.eye(k, dtype=np.bool_)]
-        transfer[tensor] = between.mean() if len(between) else 0.0
-    rank: NDArray[np.float64] = _upward(a, run, transfer)
+    delay = transfer[a.out_tensor]
+    rank: NDArray[np.float64] = longest_from(a.order, a.out_start, a.out_target, delay, run)
     return rank
 
 
-def _measured(a: Arrays) -> tuple[list[int], list[int]]:
-    tensors = np.flatnonzero(a.measured_row >= 0)
-    return tensors.tolist(), a.measured_row[tensors].tolist()
-
-
-@short_kernel
-def _upward(a: Arrays, run: Floats, transfer: Floats) -> Any:
-    n = run.shape[0]
-    rank = np.empty(n)
-    for i in range(n - 1, -1, -1):
-        v = a.order[i]
-        best = 0.0
-        for e in range(a.out_start[v], a.out_start[v + 1]):
-            best = max(best, transfer[a.out_tensor[e]] + rank[a.out_target[e]])
-        rank[v] = run[v] + best
+def downward(
+    instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the longest path that ends before each vertex, with a transfer time per tensor."""
+    a = arrays(instance)
+    delay = transfer[a.in_tensor]
+    rank: NDArray[np.float64] = longest_before(a.order, a.in_start, a.in_source, delay, run)
     return rank

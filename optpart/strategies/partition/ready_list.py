@@ -1,4 +1,8 @@
-"""List scheduling of ready vertices: each one's best device first, then the choice among them."""
+"""List scheduling of ready vertices: each one's best device first, then the choice among them.
+
+Min-Min and Max-Min (Ibarra and Kim 1977; Braun et al. 2001) and Sufferage (Maheswaran et al. 1999)
+differ in that choice only.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from optpart.kernels.struct import FloatMatrix, Floats, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import find_feasible
-from optpart.strategies.partition.insertion import arrivals, topological_position
+from optpart.strategies.partition.insertion import arrivals
 
 #: Pairs of a ready vertex and a device to look at between two looks at the clock.
 _WORK = 2**22
@@ -115,7 +119,7 @@ class _Partial(Struct):
 
 def _nothing_scheduled(instance: Instance) -> _Partial:
     """Return the empty schedule; vertices without inputs are ready."""
-    n, position = instance.vertices, topological_position(instance)
+    n, position = instance.vertices, instance.graph.position
     waiting = np.diff(arrays(instance).in_start)
     ready = np.zeros(n, dtype=np.int32)
     sources = np.flatnonzero(waiting == 0)

@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import (
-    Arrays,
-    arrays,
-    assign,
-    fits,
-    kernel,
-    nothing_placed,
-)
+from optpart.kernels.compiled import Arrays, arrays, kernel, nothing_placed
 from optpart.kernels.struct import Floats, Ints
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import place_from
 from optpart.strategies.partition.contiguous import settle
 from optpart.strategies.partition.unit_graph import by_first_vertex
 
@@ -99,14 +93,9 @@ def _fill(a: Arrays, units: Ints, devices: Ints, size: Floats, limit: Floats) ->
         ):
             current += 1
             filled = 0.0
-        begin = current if current < k else 0
-        for step in range(k):
-            position = (begin + step) % k
-            if fits(a, unit, devices[position], state):
-                assign(a, unit, devices[position], state)
-                if position == current:
-                    filled += size[unit]
-                break
-        else:
-            return state
+        position = place_from(a, unit, current if current < k else 0, devices, state)
+        if position < 0:
+            break
+        if position == current:
+            filled += size[unit]
     return state

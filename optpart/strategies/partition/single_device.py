@@ -6,11 +6,12 @@ import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
-from optpart.kernels.compiled import State
+from optpart.kernels.compiled import State, arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
+from optpart.strategies.partition.common import first_fit
 from optpart.strategies.partition.ranks import devices_by_speed
-from optpart.strategies.partition.unit_graph import by_first_vertex, place_preferred, unit_graph
+from optpart.strategies.partition.unit_graph import by_first_vertex
 
 
 def single_device(
@@ -38,12 +39,12 @@ def single_device(
         candidates = [index[device]]
     else:
         raise InputError("device", f"no device {device!r}", choice(device, index))
-    graph, units = unit_graph(instance), by_first_vertex(instance)
+    a, units = arrays(instance), by_first_vertex(instance)
     nothing_else = np.zeros(len(units), dtype=np.int64)
 
     def on(d: int) -> State:
-        only = np.array([d], dtype=np.int32)
-        return place_preferred(instance, graph, units, nothing_else, only)
+        found: State = first_fit(a, units, nothing_else, np.array([d], dtype=np.int32))
+        return found
 
     whole = (state for state in map(on, candidates) if (state.device >= 0).all())
     return partition_of(instance, next(whole, None) or on(candidates[0]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from optpart.kernels.compiled import arrays
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.unit_graph import place_preferred, unit_graph
+from optpart.strategies.partition.common import first_fit
+from optpart.strategies.partition.unit_graph import unit_graph
 
 
 def up_rank(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -21,5 +23,5 @@ def up_rank(instance: Instance, rng: np.random.Generator) -> Partition:
     k = instance.devices
     graph = unit_graph(instance)
     devices = np.arange(k, dtype=np.int32)
-    state = place_preferred(instance, graph, graph.by_rank, graph.turn % k, devices)
+    state = first_fit(arrays(instance), graph.by_rank, graph.turn % k, devices)
     return partition_of(instance, state)

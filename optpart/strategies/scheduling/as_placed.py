@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optpart.kernels.tasks import Tasks
+from optpart.problem.graph import inverse
 from optpart.strategies.base import Partition
 from optpart.strategies.simulator import Priority
 
@@ -15,9 +16,7 @@ def as_placed(work: Tasks, partition: Partition, rng: np.random.Generator) -> Pr
     If the strategy gives no placement times, the topological order stands for them.
     """
     n = len(partition.placement)
-    total = len(work.duration)
-    topological = np.empty(total, dtype=np.int64)
-    topological[work.order] = np.arange(total)
+    topological = inverse(work.order)
     placed = topological.astype(np.float64)
     if partition.placed is not None:
         placed[:n] = partition.placed

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.kernels.compiled import short_kernel
+from optpart.kernels.longest_paths import longest_from
 from optpart.kernels.tasks import Tasks
 from optpart.strategies.base import Partition
 from optpart.strategies.simulator import Priority
@@ -24,18 +22,7 @@ def path_computation_time(work: Tasks) -> NDArray[np.float64]:
     [L] eq. 5.1, [M] eq. 12: run time, plus the largest of transfer time and path computation time
     over the successors.
     """
-    times: NDArray[np.float64] = _longest(work)
+    times: NDArray[np.float64] = longest_from(
+        work.order, work.out_start, work.out_target, work.out_delay, work.duration
+    )
     return times
-
-
-@short_kernel
-def _longest(work: Tasks) -> Any:
-    n = work.order.shape[0]
-    rank = np.empty(n)
-    for i in range(n - 1, -1, -1):
-        v = work.order[i]
-        best = 0.0
-        for e in range(work.out_start[v], work.out_start[v + 1]):
-            best = max(best, work.out_delay[e] + rank[work.out_target[e]])
-        rank[v] = best + work.duration[v]
-    return rank

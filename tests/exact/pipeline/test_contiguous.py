@@ -21,7 +21,7 @@ from naive_pipelines import (
 from optpart.base.errors import UnsupportedError
 from optpart.exact.pipeline import labels, solve
 from optpart.exact.pipeline.path import Measure, is_chain
-from optpart.exact.pipeline.solve import Found, best_contiguous
+from optpart.exact.pipeline.solve import ContiguousResult, best_contiguous
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
@@ -41,7 +41,7 @@ def order_of(instance: Instance, seed: int) -> tuple[int, ...]:
     return tuple(order[: max(1, instance.devices - (seed % 3 == 0))])
 
 
-def placed(found: Found) -> Placement:
+def placed(found: ContiguousResult) -> Placement:
     assert found.placement is not None
     return tuple(found.placement.tolist())
 
@@ -52,7 +52,7 @@ def bottleneck(instance: Instance, placement: Placement) -> Fraction:
     return max(found.values())
 
 
-def require(found: Found, instance: Instance, values: list[Fraction]) -> None:
+def require(found: ContiguousResult, instance: Instance, values: list[Fraction]) -> None:
     """The least of all values is found and proven, or that there is none."""
     if not values:
         assert found.infeasible

@@ -9,8 +9,7 @@ from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.cpop import cpop, critical_path
-from optpart.strategies.partition.means import mean_transfer
-from optpart.strategies.partition.ranks import upward_rank
+from optpart.strategies.partition.ranks import mean_transfer, upward_rank
 from optpart.study.library import load
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import get_args
@@ -15,7 +16,7 @@ from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.contiguous import line
-from optpart.strategies.partition.pipedream import pipedream, stages
+from optpart.strategies.partition.pipedream import best_stages, pipedream
 from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import simulate
 from optpart.testing.draw import draw_instance
@@ -71,14 +72,10 @@ class TestBottleneck:
         units = row.units.tolist()
         values = [bottleneck(instance, units, segments) for segments in every(units, instance)]
         least = min((value for value in values if value is not None), default=None)
-        found = stages(instance, row)
+        found = best_stages(row, instance.devices)
         assert (found is None) == (least is None)
         if found is not None:
-            at = [int(found[unit]) for unit in units]
-            cuts = [i for i in range(1, len(units)) if at[i] != at[i - 1]]
-            ends = [*cuts, len(units)]
-            segments = [(i, j, at[i]) for i, j in pairwise((0, *ends))]
-            assert bottleneck(instance, units, segments) == least
+            assert bottleneck(instance, units, found.segments) == least
 
 
 def every(units: list[int], instance: Instance) -> list[list[tuple[int, int, int]]]:
@@ -92,7 +89,7 @@ def every(units: list[int], instance: Instance) -> list[list[tuple[int, int, int
 
 
 def bottleneck(
-    instance: Instance, units: list[int], segments: list[tuple[int, int, int]]
+    instance: Instance, units: list[int], segments: Sequence[tuple[int, int, int]]
 ) -> Fraction | None:
     """The longest stage or transfer; ``None`` if a limit or a missing link forbids the split."""
     graph, longest = instance.graph, Fraction(0)

@@ -16,6 +16,7 @@ from optpart.applications.training.bounds.program import StrategyBound
 from optpart.applications.training.bounds.rows import NCCL, Resource, Row, Rows
 from optpart.applications.training.bounds.separation import Separator
 from optpart.base.errors import OptpartError
+from optpart.exact.cp_sat import solver_within
 
 
 class ChoiceModel:
@@ -116,10 +117,7 @@ class ChoiceModel:
 
     def solve(self, seconds: float, workers: int = 1, seed: int = 1) -> Solution:
         """Solve the model."""
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = workers
-        solver.parameters.random_seed = seed
-        solver.parameters.max_time_in_seconds = seconds
+        solver = solver_within(seconds, workers=workers, seed=seed)
         status = solver.solve(self.model)
         if status == cp_model.MODEL_INVALID:
             raise OptpartError("the model of strategies is invalid; please report this")

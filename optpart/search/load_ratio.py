@@ -9,7 +9,7 @@ from optpart.kernels.compiled import Arrays
 
 #: An instance is crowded if all devices together need at least this share of a longest path for all
 #: of the work.
-_CROWDED = 0.5
+_LOAD_BOUND = 0.5
 
 #: Numbers of vertices of large graphs; beyond them, nothing was measured.
 _LARGE = range(1000, 10_000)
@@ -23,13 +23,13 @@ def is_large(vertices: int) -> bool:
     return vertices in _LARGE
 
 
-def is_crowded(a: Arrays) -> bool:
+def is_load_bound(a: Arrays) -> bool:
     """Return whether loads matter as much as paths; not beyond large graphs."""
     n, k = len(a.order), a.allowed.shape[1]
-    return n < _LARGE.stop and n * k <= _MAX_CELLS and crowding(a) >= _CROWDED
+    return n < _LARGE.stop and n * k <= _MAX_CELLS and load_ratio(a) >= _LOAD_BOUND
 
 
-def crowding(a: Arrays) -> float:
+def load_ratio(a: Arrays) -> float:
     """Return the time that all work takes on all devices together, as a share of a longest path.
 
     Both are estimates: work is divided among devices in any parts, and on a path every vertex is on

@@ -93,14 +93,14 @@ class Arc:
 
 
 @dataclass(frozen=True)
-class Found:
+class BlockResult:
     """A lower bound, ``None`` if there is no schedule at all, and a schedule if it is new."""
 
     bound: Fraction | None
     schedule: Schedule | None = None
 
 
-def fits(series: Series) -> bool:
+def applies(series: Series) -> bool:
     """Return whether transfers take turns, and blocks share only the devices of cut vertices."""
     model = series.instance.model
     if not model.queues or series.limited:
@@ -111,7 +111,7 @@ def fits(series: Series) -> bool:
     return len(sizes) > 1 and max(sizes) <= _MOST_VERTICES
 
 
-class Turns:
+class BlockPath:
     """The shortest path over blocks.
 
     Parameters
@@ -130,16 +130,16 @@ class Turns:
         self._best: Fraction | None = None
         self._solve_single_vertices()
 
-    def run(self, deadline: float, budget: Budget, seed: int) -> Iterator[Found]:
+    def run(self, deadline: float, budget: Budget, seed: int) -> Iterator[BlockResult]:
         """Yield bounds and schedules until they meet or time is up."""
         while True:
             path = _shortest([{ends: arc.lower for ends, arc in x.items()} for x in self.arcs])
             if path is None:
-                yield Found(None)
+                yield BlockResult(None)
                 return
             arcs = [arcs[ends] for arcs, ends in zip(self.arcs, path, strict=True)]
             bound = sum((arc.lower for arc in arcs), Fraction(0))
-            yield Found(bound, self._schedule())
+            yield BlockResult(bound, self._schedule())
             stage = min(arc.stage for arc in arcs) + 1
             if stage > _STAGES:
                 return

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.series import turns
+from optpart.exact.series import queueing
 from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
@@ -30,7 +30,7 @@ def test_it_agrees_with_enumeration(communication, seed):
     expected = enumerate_all(instance, budget=_BUDGET)
     result = solve_series(instance, budget=_BUDGET)
 
-    if turns.fits(Series(instance)):
+    if queueing.applies(Series(instance)):
         assert (result.status, result.makespan) == (expected.status, expected.makespan)
         if result.schedule is not None:
             assert not verify(instance, result.schedule)
@@ -39,7 +39,7 @@ def test_it_agrees_with_enumeration(communication, seed):
 
 
 def test_many_draws_fall_into_blocks():
-    fitting = [turns.fits(Series(drawn(seed, "port"))) for seed in range(30)]
+    fitting = [queueing.applies(Series(drawn(seed, "port"))) for seed in range(30)]
     assert sum(fitting) >= 10
 
 
@@ -59,19 +59,19 @@ def module(**other):
 
 
 def test_limits_of_memory_and_free_transfers_are_left_to_others():
-    assert turns.fits(Series(module()))
-    assert not turns.fits(Series(module(model={"communication": "delay"})))
+    assert queueing.applies(Series(module()))
+    assert not queueing.applies(Series(module(model={"communication": "delay"})))
     limited = [{"name": name, "memory": 20} for name in "xyz"]
     estimate = {"communication": "port", "memory": "estimate"}
-    assert not turns.fits(Series(module(devices=limited, model=estimate)))
+    assert not queueing.applies(Series(module(devices=limited, model=estimate)))
     refcount = {"communication": "port", "memory": "refcount"}
-    assert not turns.fits(Series(module(devices=limited, model=refcount)))
+    assert not queueing.applies(Series(module(devices=limited, model=refcount)))
 
 
 def test_a_group_across_a_cut_vertex_joins_blocks():
-    spans = [vertices for _, vertices in turns._spans(Series(module()))]
+    spans = [vertices for _, vertices in queueing._spans(Series(module()))]
     assert spans == [(0,), (1,), (2, 3, 4), (5,)]
-    spans = [vertices for _, vertices in turns._spans(Series(module(colocation=[["c", "f"]])))]
+    spans = [vertices for _, vertices in queueing._spans(Series(module(colocation=[["c", "f"]])))]
     assert spans == [(0,), (1,), (2, 3, 4, 5)]
 
 

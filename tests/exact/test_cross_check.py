@@ -10,8 +10,8 @@ import pytest
 
 from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.base.errors import ContradictionError
-from optpart.exact import second_opinion
-from optpart.exact.second_opinion import confirmed
+from optpart.exact import cross_check
+from optpart.exact.cross_check import confirmed
 from optpart.methods.cpsat import cpsat
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Result, Status
@@ -82,7 +82,7 @@ def test_large_instances_and_mere_schedules_are_left_alone(monkeypatch: pytest.M
     def never(*given: object, **options: object) -> Result:
         raise AssertionError("enumeration was asked")
 
-    monkeypatch.setattr(second_opinion, "enumerate_all", never)
+    monkeypatch.setattr(cross_check, "enumerate_all", never)
     feasible = replace(proven(), status=Status.FEASIBLE)
     assert confirmed(feasible) is feasible
     builder = GraphBuilder()

@@ -1,4 +1,4 @@
-"""Amounts of memory in the whole units of a solver."""
+"""MemoryUnits of memory in the whole units of a solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from optpart.problem.instance import Instance
 _MOST = 2**60
 
 
-class Amounts(NamedTuple):
+class MemoryUnits(NamedTuple):
     """Memory in whole units: per tensor, per unit and per device (−1 means no limit)."""
 
     size: NDArray[np.int64]
@@ -22,7 +22,7 @@ class Amounts(NamedTuple):
     capacity: NDArray[np.int64]
 
 
-def amounts(instance: Instance, horizon: int) -> Amounts:
+def memory_units(instance: Instance, horizon: int) -> MemoryUnits:
     """Return sizes, static needs and capacities in one unit.
 
     If exact numbers would be too large for the solver, everything is rounded down: amounts that add
@@ -43,7 +43,7 @@ def amounts(instance: Instance, horizon: int) -> Amounts:
         -1 if m is None or m * common >= total else int(m * common) // divide
         for m in instance.cluster.memory
     ]
-    return Amounts(
+    return MemoryUnits(
         np.array([x // divide for x in size], dtype=np.int64),
         np.array([x // divide for x in need], dtype=np.int64),
         np.array(capacity, dtype=np.int64),

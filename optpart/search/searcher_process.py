@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from optpart.base import clock
 from optpart.base.children.losses import lose, pass_on
 from optpart.base.children.worker import Pool, Worker, WorkerDiedError
-from optpart.search.messages import Bounded, Found, Moves, SearcherTask
+from optpart.search.messages import Bounded, Improvement, Moves, SearcherTask
 
 
-class Helper:
+class SearcherProcess:
     """A worker process. If it dies, its earlier messages remain valid, and its death is a loss.
 
     The process starts immediately, so that it is ready when its task arrives.
@@ -32,7 +32,7 @@ class Helper:
     def __init__(self, pool: Pool, number: int) -> None:
         self.number = number
         self.moves = 0
-        self.paid: Counter[str] = Counter()
+        self.improvements: Counter[str] = Counter()
         self._missing: tuple[str, ...] = ()
         self.begun: float | None = None
         self.lost = ""
@@ -42,7 +42,7 @@ class Helper:
         """Give the process its only task."""
         self.worker.send(task)
 
-    def messages(self) -> Iterator[Found | Bounded]:
+    def messages(self) -> Iterator[Improvement | Bounded]:
         """Yield the messages received since the last call."""
         while not self.lost:
             try:
@@ -55,12 +55,12 @@ class Helper:
             if self.begun is None:
                 self.begun = clock.now()
             if isinstance(message, Moves):
-                self.moves, self.paid = message.count, message.paid
+                self.moves, self.improvements = message.count, message.improvements
                 self._missing = message.missing
-            elif isinstance(message, (Found, Bounded)):
+            elif isinstance(message, (Improvement, Bounded)):
                 yield message
 
-    def tell(self, found: Found) -> None:
+    def send(self, found: Improvement) -> None:
         """Send another searcher's layout, without waiting."""
         self.worker.send(found)
 

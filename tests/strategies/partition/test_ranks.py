@@ -7,8 +7,7 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.kernels.compiled import arrays
-from optpart.strategies.partition.means import mean_run, mean_transfer, speed_share
-from optpart.strategies.partition.ranks import upward_rank
+from optpart.strategies.partition.ranks import mean_run, mean_transfer, speed_share, upward_rank
 from optpart.testing.draw import random_instance
 
 

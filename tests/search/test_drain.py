@@ -1,4 +1,4 @@
-"""Searching only the ending: what is before it stays, and times remain exact."""
+"""Searching only the drain phase: what is before it stays, and times remain exact."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from optpart.kernels.rng import source
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
-from optpart.search import ending as endings
-from optpart.search.climb import Climb
-from optpart.search.ending import ending
+from optpart.search import climb
+from optpart.search.climb import Climb, before_drain
 from optpart.search.evaluator import Evaluator
 from optpart.search.incremental import OUTSIDE, forget, keep, notes, settle, take_back
 from optpart.search.moves import MOVES, change
@@ -41,16 +40,16 @@ def lopsided(instance: Instance, ones: int) -> Layout:
 
 @pytest.fixture
 def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endings, "_LARGE", 0)
-    monkeypatch.setattr(endings, "_FEWEST", 1)
+    monkeypatch.setattr(climb, "_DRAINED", 0)
+    monkeypatch.setattr(climb, "_FEWEST", 1)
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_the_ending_is_twice_what_comes_after_the_devices_begin_to_idle() -> None:
+def test_the_drain_phase_is_twice_what_comes_after_the_devices_begin_to_idle() -> None:
     at = Evaluator(independent(100, 2), "makespan")
     # Vertex 89 is the last on the second device, which idles while the first runs the last 10.
     at.enter(lopsided(at.instance, 10))
-    assert ending(at.plan) == 100 - 2 * 11
+    assert before_drain(at.plan) == 100 - 2 * 11
 
 
 @pytest.mark.usefixtures("all_are_large")
@@ -59,13 +58,13 @@ def test_without_idle_time_everything_changes(devices: int) -> None:
     at = Evaluator(independent(10, devices), "makespan")
     layout = lopsided(at.instance, 0)
     at.enter(layout._replace(device=layout.device % devices))
-    assert ending(at.plan) == 0
+    assert before_drain(at.plan) == 0
 
 
 def test_of_a_small_graph_everything_changes() -> None:
     at = Evaluator(independent(100, 2), "makespan")
     at.enter(lopsided(at.instance, 10))
-    assert ending(at.plan) == 0
+    assert before_drain(at.plan) == 0
 
 
 @pytest.mark.parametrize("name", MOVES)
@@ -110,7 +109,7 @@ def test_a_move_leaves_the_beginning_or_says_so_and_times_behind_it_are_exact(na
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_the_ending_is_balanced_and_the_verifier_agrees_on_its_length() -> None:
+def test_the_drain_phase_is_balanced_and_the_verifier_agrees_on_its_length() -> None:
     instance = independent(100, 2)
     start = lopsided(instance, 10)
     climb = Climb(Evaluator(instance, "makespan"), start, np.random.default_rng(0), timed=False)
