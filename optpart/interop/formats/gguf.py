@@ -50,9 +50,6 @@ from optpart.interop.formats.llm import (
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "language models of llama.cpp (GGUF)"
-SUFFIXES = (".gguf",)
-
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _TENSOR_TYPES = {

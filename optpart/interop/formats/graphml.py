@@ -29,9 +29,6 @@ from optpart.interop.formats import attributes
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "graphs in GraphML"
-SUFFIXES = (".graphml",)
-
 _EDGE = ("id", "source", "target", "directed", "sourceport", "targetport")
 _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
 

@@ -46,11 +46,9 @@ from optpart.interop.formats.llm import (
     chain,
     is_whole,
 )
-from optpart.interop.formats.safetensors_header import tensors as tensors_of
+from optpart.interop.formats.safetensors import tensors as tensors_of
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
-
-SUMMARY = "transformers of Hugging Face, a folder with config.json"
 
 _CONFIG_TYPES = {
     "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "float64": "float64",
@@ -137,9 +135,14 @@ _EMBEDDED = re.compile(r"(?:.*\.)?(?:embed_tokens|wte|word_embeddings|embed_in|s
 _PARALLEL = frozenset({"phi", "gptj", "cohere", "cohere2"})
 
 
-def sniff(folder: str | Path) -> bool:
-    """Return whether a folder holds ``config.json``, which belongs to no other format."""
-    return os.path.isfile(os.path.join(folder, _CONFIG))
+def sniff(content: bytes | str | Path) -> bool:
+    """Return whether a folder holds ``config.json``, or bytes begin as a safetensors file does.
+
+    No other format has such a folder; the file begins with a length and a JSON object.
+    """
+    if isinstance(content, bytes):
+        return len(content) > 9 and content[8:9] == b"{" and content[4:8] == bytes(4)
+    return os.path.isfile(os.path.join(content, _CONFIG))
 
 
 def read(path: str | Path, step: Step | None = None) -> Workload:

@@ -1,6 +1,6 @@
 """Large language models as chains of transformer blocks, wherever their weights are read from.
 
-A reader (:mod:`~optpart.interop.formats.gguf`, :mod:`~optpart.interop.formats.safetensors`,
+A reader (:mod:`~optpart.interop.formats.gguf`, :mod:`~optpart.interop.formats.hugging_face`,
 :mod:`~optpart.interop.formats.llm_names`) says which weights a :class:`Transformer` has and where
 they belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes are in bytes.
 

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         ValueInfoProto,
     )
 
-SUFFIXES = (".onnx",)
 
 #: Functions that call functions; the library inlines them by recursion.
 _DEEPEST_CALLS = 100

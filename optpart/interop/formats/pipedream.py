@@ -33,9 +33,6 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "profiles of networks on one GPU by PipeDream"
-SUFFIXES: tuple[str, ...] = ()
-
 #: The device that the times were measured on.
 GPU = "gpu"
 

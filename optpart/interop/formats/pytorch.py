@@ -60,9 +60,6 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
 from optpart.problem.workload import Work, Workload
 
-SUMMARY = "models of PyTorch, as torch.export.save writes them"
-SUFFIXES = (".pt2",)
-
 _MAJORS = range(5, 9)
 #: ``ScalarType`` of the schema.
 _TYPES = {

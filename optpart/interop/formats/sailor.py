@@ -43,9 +43,6 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, rational, shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "layer chains of language models with measured times by Sailor (a folder)"
-SUFFIXES: tuple[str, ...] = ()
-
 Pass = Literal["forward", "backward", "training"]
 
 _PASSES = {"forward": (0,), "backward": (1,), "training": (0, 1)}

@@ -66,9 +66,6 @@ from optpart.problem.rational import Number, non_negative, rational, shown
 from optpart.problem.units import quantity
 from optpart.problem.workload import Workload
 
-SUMMARY = "scientific workflows of WfCommons"
-SUFFIXES: tuple[str, ...] = ()
-
 VERSIONS = ("1.4", "1.5", "1.6")
 
 #: Under this name stand the times of tasks that do not say where they ran.
