@@ -16,7 +16,6 @@ provided that profile and graph have equally many.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from statistics import median
 from typing import Literal
 
 from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import opened
 from optpart.interop.costs.costed import (
     Costed,
     costed,
@@ -175,17 +175,8 @@ def read(workload: Workload, path: str | Path, device: str) -> Matched:
 
 def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
     with FaultsOf(path):
-        try:
-            if os.path.exists(path) and not os.path.isfile(path):  # a pipe would block
-                raise InputError("", "is no file", "name a readable file")
-            with Path(path).open("rb") as stream:
-                head = stream.read(16)
-        except OSError as error:
-            raise InputError(
-                "", f"cannot be read ({error.strerror})", "name a readable file"
-            ) from None
-        except ValueError:  # a null byte in the path
-            raise InputError("", "cannot be the name of a file", "name a readable file") from None
+        with opened(path) as stream:
+            head = stream.read(16)
         names = workload.graph.names
         if sqlite.sniff(head):
             return nsys.read(path, names)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import opened
 from optpart.interop.formats.llm import (
     ATTENTION,
     EMBEDDING,
@@ -270,18 +270,8 @@ class _Reader:
 
 
 def _header(path: Path) -> _Header:
-    with FaultsOf(path):
-        try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                raise InputError("", "is no file", "name a file")
-            with open(path, "rb") as stream:
-                return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
-        except OSError as error:
-            problem = f"cannot be read ({error.strerror})"
-            raise InputError("", problem, "name a readable file") from None
-        except ValueError:  # a null byte in the path
-            problem = "cannot be the name of a file"
-            raise InputError("", problem, "name a readable file") from None
+    with FaultsOf(path), opened(path) as stream:
+        return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
 
 
 def _merged(path: Path) -> _Header:

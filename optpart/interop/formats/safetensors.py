@@ -10,14 +10,12 @@ it for every tensor.
 from __future__ import annotations
 
 import math
-import os
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import read_text
+from optpart.base.files import opened, read_text
 from optpart.interop.formats.json import parse_json
 from optpart.interop.formats.llm import TYPES, Weight, is_whole
 from optpart.problem.rational import shown
@@ -87,20 +85,12 @@ def _tensors(path: Path) -> dict[str, Weight]:
 
 
 def _header(path: Path) -> str:
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError("", "is no file", "name a file")
-        with open(path, "rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            if not 2 <= length <= _MOST_HEADER:
-                problem = f"is no safetensors file (its header would have {length} bytes)"
-                raise InputError("", problem, _WHOLE)
-            content = stream.read(length)
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
-        raise InputError("", problem, "name a readable file") from None
-    except ValueError:  # a null byte in the path
-        raise InputError("", "cannot be the name of a file", "name a readable file") from None
+    with opened(path) as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if not 2 <= length <= _MOST_HEADER:
+            problem = f"is no safetensors file (its header would have {length} bytes)"
+            raise InputError("", problem, _WHOLE)
+        content = stream.read(length)
     if len(content) < length:
         raise InputError("", "ends within its header", _WHOLE)
     try:
