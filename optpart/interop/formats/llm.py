@@ -49,8 +49,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
-
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_TOKENS, check_size
@@ -443,12 +441,10 @@ def chain(model: Transformer, step: Step) -> Workload:
         cached=tuple(vertex.cached for vertex in vertices),
         sequences=chains[-1].batch if model.causal else 0,
         context=chains[-1].context if model.causal else 0,
-        work=Work(
-            kinds=tuple(vertex.kind for vertex in vertices),
-            precisions=tuple(vertex.precision for vertex in vertices),
-            flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
-            read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
-            written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+        work=Work.of(
+            (vertex.kind for vertex in vertices),
+            (vertex.precision for vertex in vertices),
+            [(vertex.flops, vertex.read, vertex.written) for vertex in vertices],
         ),
         name=f"{model.name}-{chains[-1].mode}" if model.causal else model.name,
         source=model.source,

@@ -42,23 +42,24 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, FaultsOf, InputError
 from optpart.base.languages import to_shell
 from optpart.base.limits import check_size
 from optpart.interop.formats.json import parse_json, sequence, text
+from optpart.interop.formats.model_graph import ModelGraph, checked_cost
+from optpart.interop.formats.operator_cost import Tensor
 from optpart.interop.formats.parsing import listed, member
-from optpart.interop.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
+from optpart.interop.formats.pytorch_operators import Operation, cost, in_place, known
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
-from optpart.problem.workload import Work, Workload
+from optpart.problem.workload import Workload
 
 _MAJORS = range(5, 9)
 #: ``ScalarType`` of the schema.
@@ -302,48 +303,27 @@ class _Reader:
             raise InputError("graph", "no operation depends on an input", "give a model with some")
         used = {each for vertex in vertices for each in vertex.reads}
         used |= set(_tensor_names(self._graph.get("outputs", []), "graph.outputs"))
-        builder, producer = GraphBuilder(), dict[str, tuple[str, int]]()
-        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
+        graph = ModelGraph()
         readers: dict[str, int] = {}
         for vertex in vertices:
-            kept = [each for i, each in enumerate(vertex.outputs) if i == 0 or each in used]
-            tensors = tuple(self._tensor(each, vertex.place) for each in kept)
-            vertex.operation = operation = Operation(
-                vertex.operation.kind, vertex.operation.tensors, vertex.operation.values, tensors
-            )
-            found = _cost(operation, vertex.place)
-            for column, count in zip(columns, found, strict=True):
-                column.append(count)
+            writes = {
+                each: self._tensor(each, vertex.place)
+                for i, each in enumerate(vertex.outputs)
+                if i == 0 or each in used
+            }
+            operation = replace(vertex.operation, outputs=tuple(writes.values()))
+            found = checked_cost(partial(cost, operation), vertex.place, "arguments", _WHOLE)
             memory = 0
             for each in dict.fromkeys(vertex.reads):
                 if each in self._constants:
                     memory += self._tensor(each, vertex.place).bytes
                     readers[each] = readers.get(each, 0) + 1
-            builder.vertex(
-                kept[0], found[0], memory=memory, outputs=[tensor.bytes for tensor in tensors]
-            )
-            for each in vertex.reads:
-                if each in producer:
-                    builder.edge(producer[each][0], kept[0], producer[each][1])
-            producer |= {each: (kept[0], k) for k, each in enumerate(kept)}
+            first = vertex.outputs[0]
+            graph.add(first, operation.kind, operation, found, memory, vertex.reads, writes)
         if granularity == "module":
-            _group(vertices, builder)
+            _group(vertices, graph.builder)
         self._assume(vertices, readers)
-        operations = [vertex.operation for vertex in vertices]
-        flops, read, written = (np.array(column, dtype=np.int64) for column in columns)
-        return Workload(
-            graph=builder.build(),
-            work=Work(
-                kinds=tuple(operation.kind for operation in operations),
-                precisions=tuple(_precision(operation) for operation in operations),
-                flops=flops,
-                read=read,
-                written=written,
-            ),
-            name=name,
-            source=f"PyTorch model {name}",
-            assumed=tuple(self._assumed),
-        )
+        return graph.workload(name, f"PyTorch model {name}", self._assumed)
 
     def _vertices(self) -> Iterator[_Vertex]:
         """Yield the nodes that are vertices; outputs are not costed yet."""
@@ -750,21 +730,3 @@ def _kind(target: str) -> str:
     """Return an operator without its overload: ``aten.linear``."""
     name = target.removeprefix("torch.ops.")
     return name.rpartition(".")[0] if name.count(".") > 1 else name
-
-
-def _cost(operation: Operation, place: str) -> tuple[int, int, int]:
-    """Return operations, bytes read and bytes written."""
-    try:
-        found = cost(operation)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"its shapes or arguments do not fit the operator ({error})"
-        raise InputError(place, problem, _WHOLE) from None
-    if not all(isinstance(count, int) and 0 <= count < _MOST_SIZE for count in found):
-        raise InputError(place, "takes more than 2^63 operations", "give smaller shapes")
-    return found
-
-
-def _precision(operation: Operation) -> str:
-    """Return the type of the first input that is not a mere choice, as that of ``where`` is."""
-    tensors = [*operation.inputs, *operation.outputs]
-    return next((each.type for each in tensors if each.type != "bool"), tensors[0].type)
