@@ -10,6 +10,7 @@ from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import Any
+from xml.etree import ElementTree
 
 from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative, shown
@@ -117,6 +118,16 @@ def check_entries(entries: int, what: str) -> None:
     """Refuse a matrix that is small in the file but huge in memory."""
     if entries > MOST_ENTRIES:
         raise InputError("", f"{entries} {what}", f"give a file with at most {MOST_ENTRIES}")
+
+
+def parse_xml(text: str, what: str) -> ElementTree.Element:
+    """Parse XML, in which entities are refused before; ``what`` would be right."""
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        place, reason = f"line {line}, column {column}", error.msg.partition(":")[0]
+        raise InputError(place, f"not XML ({reason})", f"give {what}") from None
 
 
 def member(document: Any, key: str, place: str = "") -> Any:
