@@ -26,14 +26,7 @@ from typing import Literal
 
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import opened
-from optpart.interop.costs.costed import (
-    Costed,
-    costed,
-    counted,
-    named,
-    whole_delays,
-    whole_latencies,
-)
+from optpart.interop.costs.costed import Costed, counted, in_nanoseconds, named
 from optpart.interop.costs.efficiency import Efficiencies
 from optpart.interop.costs.roofline import estimates
 from optpart.interop.devices.named import NamedCluster
@@ -127,18 +120,15 @@ def measured(
         remarks += rounding
     if not named_cluster.fixed_units:
         remarks.append("The cluster's latencies and bandwidths are taken as nanoseconds and bytes.")
-    cluster, of_latencies = whole_latencies(named_cluster.cluster)
-    graph, of_delays = whole_delays(graph, cluster)
     listed = ", ".join(f"{key} {Path(path).name}" for key, path in files.items())
-    return costed(
+    return in_nanoseconds(
         workload,
         graph,
-        cluster,
+        named_cluster,
         f"measured, in nanoseconds, {listed}" + (", the rest by roofline" if filled else ""),
-        (*remarks, *filled, *of_memory, *of_latencies, *of_delays),
-        durations=list(zip(*columns, strict=True)),
-        memory=memory,
-        time_unit="ns",
+        (*remarks, *filled, *of_memory),
+        list(zip(*columns, strict=True)),
+        memory,
     )
 
 

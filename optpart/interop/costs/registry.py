@@ -22,6 +22,7 @@ from optpart.interop.costs.measured import measured
 from optpart.interop.costs.roofline import roofline
 from optpart.interop.costs.unit import unit
 from optpart.interop.devices.named import NamedCluster
+from optpart.problem.graph import Graph
 from optpart.problem.model import Communication, Memory
 from optpart.problem.workload import Workload
 
@@ -181,30 +182,38 @@ def _table(workload: Workload, cluster: NamedCluster, options: Options) -> Coste
         raise InputError("file", "missing", "name the table of the costs")
     graph = from_csv(workload.graph, options.file)
     how = f"table {Path(options.file).name}"
-    remarks = (*_overridden(workload), *_without_units(cluster, "The table's"))
-    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
+    return _replaced(workload, cluster, options, graph, how, "The table's")
 
 
 def _drawn(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
     seed = options.seed or 0
-    remarks = (
-        f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
-        "the model but its structure.",
-        *_overridden(workload),
-        *_without_units(cluster, "Drawn"),
-    )
     graph, how = drawn(workload.graph, seed), f"drawn, seed {seed}"
-    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
+    remark = (
+        f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
+        "the model but its structure."
+    )
+    return _replaced(workload, cluster, options, graph, how, "Drawn", remark)
 
 
 def _unit(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
-    remarks = (
-        "Every vertex has 1 operation and every output size 1; only the structure counts.",
-        *_overridden(workload),
-        *_without_units(cluster, "Unit"),
-    )
-    graph = unit(workload.graph)
-    return costed(workload, graph, cluster.cluster, "unit", remarks, memory=options.memory)
+    remark = "Every vertex has 1 operation and every output size 1; only the structure counts."
+    return _replaced(workload, cluster, options, unit(workload.graph), "unit", "Unit", remark)
+
+
+def _replaced(
+    workload: Workload,
+    cluster: NamedCluster,
+    options: Options,
+    graph: Graph,
+    how: str,
+    whose: str,
+    *remarks: str,
+) -> Costed:
+    """Make an instance of a graph with other costs than those of the file."""
+    said = [*remarks, *_overridden(workload)]
+    if cluster.fixed_units:
+        said.append(f"{whose} operations and sizes count as FLOPs and bytes on this cluster.")
+    return costed(workload, graph, cluster.cluster, how, said, memory=options.memory)
 
 
 def _overridden(workload: Workload) -> tuple[str, ...]:
@@ -221,12 +230,6 @@ def _overridden(workload: Workload) -> tuple[str, ...]:
         if found
     ]
     return (f"Not used: the {', '.join(costs)} of the file.",) if costs else ()
-
-
-def _without_units(cluster: NamedCluster, whose: str) -> tuple[str, ...]:
-    if not cluster.fixed_units:
-        return ()
-    return (f"{whose} operations and sizes count as FLOPs and bytes on this cluster.",)
 
 
 #: By name, in the order in which they are listed.

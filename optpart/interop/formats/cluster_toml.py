@@ -199,9 +199,8 @@ class _File:
             if not isinstance(name, str) or not name:
                 raise InputError(f"{place}.name", "missing name", "give every device a unique name")
             if kind is not None and not isinstance(kind, str):
-                raise InputError(
-                    f"{place}.type", f"must be a string, not {kind!r}", 'give one such as "GPU"'
-                )
+                problem = f"must be a string, not {kind!r}"
+                raise InputError(f"{place}.type", problem, 'give one such as "GPU"')
             speed = self.speed(table, spec, f"{place}.speed")
             memory = table.get("memory")
             if memory is not None:

@@ -44,6 +44,7 @@ from optpart.interop.formats.llm import (
     Transformer,
     Weight,
     chain,
+    check_keys,
     is_whole,
 )
 from optpart.interop.formats.safetensors import tensors as tensors_of
@@ -57,6 +58,7 @@ _CONFIG_TYPES = {
 #: The stack that a tensor belongs to, the number of its block, and the rest of its name.
 _IN_BLOCK = re.compile(r"((?:.*?\.)?(?:layers|layer|h|blocks|block))\.(\d{1,6})\.(.+)")
 _ENCODER, _DECODER = (re.compile(rf"(?:model\.)?{stack}\..+") for stack in ("encoder", "decoder"))
+_KEY_MATRIX = re.compile(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight")
 _EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn)\.experts\.")
 #: What transformers computes today; old files still hold it.
 _COMPUTED = re.compile(r"(.*\.)?(rotary_emb\.inv_freq|masked_bias|attn\.bias|attention\.bias)")
@@ -383,8 +385,7 @@ class _Stack:
             encoder = model_type in _ENCODERS or any(map(_ENCODER_BLOCK.match, tensors))
         layers = config.layers()
         weights, assumed = self._weights(len(layers))
-        for name, weight in tensors.items():
-            _check_keys(name, weight, layers)
+        check_keys(tensors, _KEY_MATRIX, layers, f"{_CONFIG} says")
         tied, weights = self._tied(weights, assumed, encoder=encoder)
         type_ = config["dtype"] or config["torch_dtype"]
         activations = _CONFIG_TYPES.get(type_) if isinstance(type_, str) else None
@@ -520,17 +521,6 @@ def _parts(names: Iterable[str]) -> dict[str, str]:
             vertex = f"{'encoder' if _ENCODER.fullmatch(name) else 'decoder'}.{vertex}"
         found[name] = vertex
     return found
-
-
-def _check_keys(name: str, weight: Weight, layers: tuple[Layer, ...]) -> None:
-    """Compare the matrix of the keys with what the configuration says of heads."""
-    named = re.fullmatch(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight", name)
-    if named and int(named[1]) < len(layers):
-        layer = layers[int(named[1])]
-        expected = layer.kv_heads * layer.key_width
-        if weight.shape[0] != expected:
-            problem = f"has {weight.shape[0]} rows, but config.json says {expected}"
-            raise InputError(f"tensor {shown(name)}", problem, "correct one of them")
 
 
 def _listed(names: list[str]) -> str:

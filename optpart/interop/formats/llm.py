@@ -44,8 +44,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -337,6 +338,28 @@ def size(type: str, shape: Sequence[int]) -> int:
     block, stored = TYPES[type]
     row = shape[-1] if shape else 1
     return math.prod(shape[:-1]) * -(-row // block) * stored
+
+
+def check_keys(
+    tensors: Mapping[str, Weight], named: re.Pattern[str], layers: Sequence[Layer], said: str
+) -> None:
+    """Compare the matrices of the keys with what is said of heads.
+
+    Parameters
+    ----------
+    named : pattern
+        Of the names of these matrices; its group is the number of the block.
+    said : str
+        Who says so.
+    """
+    for name, weight in tensors.items():
+        found = named.fullmatch(name)
+        if found and int(found[1]) < len(layers):
+            layer = layers[int(found[1])]
+            expected = layer.kv_heads * layer.key_width
+            if weight.shape[0] != expected:
+                problem = f"has {weight.shape[0]} rows, but {said} {expected}"
+                raise InputError(f"tensor {shown(name)}", problem, "correct one of them")
 
 
 def check(model: Transformer) -> Transformer:
