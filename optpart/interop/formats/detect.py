@@ -363,10 +363,10 @@ def _of_folder(path: str | Path) -> Format:
 
 def _of_json(path: str | Path) -> tuple[Format, Any]:
     """Tell formats in JSON apart by their keys; a document is parsed once."""
-    from optpart.interop.formats.json import parse_json  # the command line needs the table alone
+    from optpart.interop.formats.json import read_json  # the command line needs the table alone
 
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         if isinstance(document, Mapping) and "format" not in document:
             found = _sniffed(_sniffing("json"), document, path)
             if found is not None:

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_text
 from optpart.interop.formats import transformers_model
-from optpart.interop.formats.json import parse_json
+from optpart.interop.formats.json import parse_json, read_json
 from optpart.interop.formats.llm import (
     ATTENTION,
     CROSS,
@@ -267,7 +267,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], dict[str, Weight]]:
         problem = f"no {_CONFIG} beside it, which says how many heads there are"
         raise InputError("", problem, f"put the model's {_CONFIG} into the same folder")
     with FaultsOf(config):
-        found = parse_json(read_text(config))
+        found = read_json(config)
         if not isinstance(found, dict):
             raise InputError("", "not an object", f"give the {_CONFIG} of a model")
     return found, transformers_model.tensors(folder) if file is None else tensors_of(file)

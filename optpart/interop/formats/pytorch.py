@@ -35,6 +35,7 @@ import ast
 import io
 import itertools
 import math
+import operator
 import os
 import re
 import stat
@@ -545,9 +546,9 @@ class _Symbols:
                 return Fraction(given.size(symbol))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self._value(operand, given)
-            case ast.BinOp(left=left, op=operator, right=right):
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign).__name__ in _SIGNS:
                 first, second = self._value(left, given), self._value(right, given)
-                return self._limited(_computed(type(operator).__name__, first, second))
+                return self._limited(Fraction(_SIGNS[type(sign).__name__](first, second)))
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 values = [self._value(each, given) for each in arguments]
                 return self._limited(_called(name, values))
@@ -588,53 +589,44 @@ class _Given:
         raise InputError(self.place, f"its shape depends on the open {symbol!r}", remedy)
 
 
-def _computed(operator: str, first: Fraction, second: Fraction) -> Fraction:
-    match operator:
-        case "Add":
-            return first + second
-        case "Sub":
-            return first - second
-        case "Mult":
-            return first * second
-        case "Div":
-            return first / second
-        case "FloorDiv":
-            return Fraction(first // second)
-        case "Mod":
-            return first % second
-        case "Pow" if second.denominator == 1 and 0 <= second <= 64:
-            return first ** int(second)
-    raise ValueError(f"{operator} is not known")
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or not 0 <= exponent <= 64:
+        raise ValueError(f"a power of {exponent} is not known")
+    return base ** int(exponent)
+
+
+def _ceiling_of(first: Fraction, second: Fraction) -> int:
+    return -(-first // second)
+
+
+#: Operators of expressions, by their names in Python's syntax tree.
+_SIGNS: Mapping[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
+    "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": _power,
+}  # fmt: skip
+#: Functions of SymPy and PyTorch, of one value, of two, and of any number of values.
+_OF_ONE: Mapping[str, Callable[[Fraction], Fraction | int]] = {
+    "Integer": operator.pos, "floor": math.floor, "FloorToInt": math.floor,
+    "TruncToInt": math.floor, "ceiling": math.ceil, "CeilToInt": math.ceil,
+}  # fmt: skip
+_OF_TWO: Mapping[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "Rational": operator.truediv, "Pow": _power, "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv, "CeilDiv": _ceiling_of, "Mod": operator.mod,
+    "PythonMod": operator.mod,
+}  # fmt: skip
+_OF_ANY: Mapping[str, Callable[[list[Fraction]], Fraction | int]] = {
+    "Add": sum, "Mul": math.prod, "Max": max, "Min": min
+}  # fmt: skip
 
 
 def _called(name: str, values: list[Fraction]) -> Fraction:
-    match name, values:
-        case "Integer", [value]:
-            return value
-        case "Rational", [first, second]:
-            return first / second
-        case "Add", [_, *_]:
-            return sum(values, Fraction(0))
-        case "Mul", [_, *_]:
-            return math.prod(values, start=Fraction(1))
-        case "Pow", [first, second]:
-            return _computed("Pow", first, second)
-        case "Max", [_, *_]:
-            return max(values)
-        case "Min", [_, *_]:
-            return min(values)
-        case "FloorDiv" | "CleanDiv", [first, second]:
-            return Fraction(first // second)
-        case "CeilDiv", [first, second]:
-            return Fraction(-(-first // second))
-        case "Mod" | "PythonMod", [first, second]:
-            return first % second
-        case "floor" | "FloorToInt" | "TruncToInt", [value]:
-            return Fraction(value // 1)
-        case "ceiling" | "CeilToInt", [value]:
-            return Fraction(-(-value // 1))
-        case _:
-            raise ValueError(f"{name} is not known")
+    if len(values) == 1 and name in _OF_ONE:
+        return Fraction(_OF_ONE[name](*values))
+    if len(values) == 2 and name in _OF_TWO:
+        return Fraction(_OF_TWO[name](*values))
+    if values and name in _OF_ANY:
+        return Fraction(_OF_ANY[name](values))
+    raise ValueError(f"{name} is not known")
 
 
 def _check_version(document: Any) -> None:

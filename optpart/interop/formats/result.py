@@ -12,8 +12,8 @@ import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.base.files import Kind, of_format, write_text
+from optpart.interop.formats.json import keys, pretty, read_json, sequence, text, version
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, non_negative, rational
@@ -140,7 +140,7 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
         If the file is not a result, a key is unknown, or a value has the wrong type.
     """
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         version(document, FORMAT)
         _check_kinds(keys(document, _TOP, ""))
     return dict(document)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import opened, read_text
-from optpart.interop.formats.json import parse_json
+from optpart.base.files import opened
+from optpart.interop.formats.json import parse_json, read_json
 from optpart.interop.formats.llm import TYPES, Weight, is_whole
 from optpart.problem.rational import shown
 
@@ -44,7 +44,7 @@ def tensors(path: Path) -> dict[str, Weight]:
 
 def _indexed(path: Path) -> dict[str, Weight]:
     """Read the tensors of all files of an index; places are not known yet."""
-    document = parse_json(read_text(path))
+    document = read_json(path)
     files = document.get("weight_map") if isinstance(document, dict) else None
     if not isinstance(files, dict) or not files:
         raise InputError("weight_map", "missing", 'give {"weight_map": {tensor: file, …}}')

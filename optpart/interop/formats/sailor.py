@@ -35,8 +35,7 @@ from typing import Any, Literal, get_args
 
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import read_text
-from optpart.interop.formats.json import parse_json, sequence
+from optpart.interop.formats.json import read_json, sequence
 from optpart.interop.formats.nanoseconds import SECOND, Times
 from optpart.interop.formats.parsing import member
 from optpart.problem.graph import GraphBuilder
@@ -59,7 +58,7 @@ def networks(folder: str | Path) -> tuple[str, ...]:
     """Return the names of the models in ``llm_info.json``."""
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        return tuple(sorted(_object(parse_json(read_text(path)), "")))
+        return tuple(sorted(_object(read_json(path), "")))
 
 
 def read(
@@ -97,7 +96,7 @@ def read(
         raise InputError("measured_pass", f"no pass {measured_pass!r}", remedy)
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         if model is None:
             model = _only(document)
         held = _held(document, model, tensor_parallel, ("params_bytes", "act_output_bytes"))
@@ -113,7 +112,7 @@ def read(
     without = []
     for gpu, profile in _profiles(Path(folder) / "profiles" / model, gpus).items():
         with FaultsOf(profile):
-            rows = _rows(_object(parse_json(read_text(profile)), ""), microbatch, tensor_parallel)
+            rows = _rows(_object(read_json(profile), ""), microbatch, tensor_parallel)
             if rows is None:
                 without.append(gpu)
                 continue
@@ -177,7 +176,7 @@ def measurements(
     """
     path = _profiles(Path(folder) / "profiles" / model, [gpu])[gpu]
     with FaultsOf(path):
-        document = _object(parse_json(read_text(path)), "")
+        document = _object(read_json(path), "")
         found = {}
         for microbatch in sorted(_whole(key, key) for key in document):
             rows = _rows(document, microbatch, tensor_parallel)
@@ -206,7 +205,7 @@ def layers(
     path = Path(folder) / _INFO
     with FaultsOf(path):
         wanted = ("params_bytes", "act_output_bytes", "act_mem_bytes")
-        return _held(parse_json(read_text(path)), model, tensor_parallel, wanted)
+        return _held(read_json(path), model, tensor_parallel, wanted)
 
 
 def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fraction]]:
@@ -220,7 +219,7 @@ def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fracti
         in bytes per second, with a polynomial of the message's size before it, which is not read.
     """
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         found: dict[str, dict[tuple[str, int], Fraction]] = {}
         for kind in ("inter", "intra"):
             rates = found.setdefault(kind, {})

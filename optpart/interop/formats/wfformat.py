@@ -53,10 +53,10 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
-from optpart.base.files import Kind, of_document, read_text, write_text
+from optpart.base.files import Kind, of_document, write_text
 from optpart.base.languages import to_json
 from optpart.base.limits import check_devices
-from optpart.interop.formats.json import parse_json, sequence, text
+from optpart.interop.formats.json import read_json, sequence, text
 from optpart.interop.formats.nanoseconds import SECOND, Times
 from optpart.interop.formats.parsing import check_entries, member
 from optpart.problem.cluster import Cluster, Device
@@ -322,7 +322,7 @@ def read_workflow(path: str | Path, *, inputs: bool = False) -> Workflow:
         If the file is no WfFormat of a known version, or contradicts itself.
     """
     with FaultsOf(path):
-        return from_dict(parse_json(read_text(path)), Path(path).stem, inputs=inputs)
+        return from_dict(read_json(path), Path(path).stem, inputs=inputs)
 
 
 def from_dict(document: Any, name: str, *, inputs: bool = False) -> Workflow:
