@@ -85,21 +85,17 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective == "bottleneck":
         document["bottleneck"] = _text(result.bottleneck)
         document["bottleneck_bound"] = _text(result.bottleneck_bound)
-    if result.schedule_by:
-        document["schedule_by"] = result.schedule_by
-    if result.bound_by:
-        document["bound_by"] = result.bound_by
-    if result.claim is not None:
-        document["claimed"] = result.claim.to_dict()
-    if result.given:
-        document["given"] = result.given
-    if result.contiguous:
-        document["contiguous"] = True
-    if result.device_order:
-        names = result.instance.cluster.names
-        document["device_order"] = [names[d] for d in result.device_order]
-    if result.refused:
-        document["refused"] = True
+    names = result.instance.cluster.names
+    optional = {
+        "schedule_by": result.schedule_by,
+        "bound_by": result.bound_by,
+        "claimed": None if result.claim is None else result.claim.to_dict(),
+        "given": result.given,
+        "contiguous": result.contiguous,
+        "device_order": [names[d] for d in result.device_order],
+        "refused": bool(result.refused),
+    }
+    document |= {key: value for key, value in optional.items() if value}
     return document
 
 
