@@ -232,59 +232,53 @@ def _overridden(workload: Workload) -> tuple[str, ...]:
     return (f"Not used: the {', '.join(costs)} of the file.",) if costs else ()
 
 
-#: By name, in the order in which they are listed.
-SOURCES: Registry[Source] = Registry(
-    "costs",
-    {
-        source.name: source
-        for source in (
-            Source(
-                "roofline",
-                "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
-                "a model with shapes; a cluster of devices of the library or of calibrations",
-                frozenset({"efficiencies"}),
-                _roofline,
-                in_bytes=True,
-            ),
-            Source(
-                "file",
-                "what the file itself holds: measured times in whole nanoseconds, or operations",
-                "measurements, and devices of the names or types that were measured; or operations",
-                frozenset(),
-                _file,
-                in_bytes=True,
-            ),
-            Source(
-                "measured",
-                "times measured on the devices, from tables or profiles, in whole nanoseconds",
-                "a file of times for each device or type; its names are those of the vertices",
-                frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
-                _measured,
-                in_bytes=True,
-            ),
-            Source(
-                "table",
-                "operations, memory and sizes from a CSV: name, ops, memory, sizes",
-                "a row per vertex; any cluster, in the same units",
-                frozenset({"file"}),
-                _table,
-            ),
-            Source(
-                "drawn",
-                "operations and sizes drawn from 1 to 100, where only the structure is known",
-                "nothing; any cluster",
-                frozenset({"seed"}),
-                _drawn,
-            ),
-            Source(
-                "unit",
-                "1 operation per vertex, outputs of size 1",
-                "nothing; any cluster",
-                frozenset(),
-                _unit,
-            ),
-        )
-    },
-    Source,
-    group="optpart.costs",
+_ROWS = (
+    Source(
+        "roofline",
+        "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
+        "a model with shapes; a cluster of devices of the library or of calibrations",
+        frozenset({"efficiencies"}),
+        _roofline,
+        in_bytes=True,
+    ),
+    Source(
+        "file",
+        "what the file itself holds: measured times in whole nanoseconds, or operations",
+        "measurements, and devices of the names or types that were measured; or operations",
+        frozenset(),
+        _file,
+        in_bytes=True,
+    ),
+    Source(
+        "measured",
+        "times measured on the devices, from tables or profiles, in whole nanoseconds",
+        "a file of times for each device or type; its names are those of the vertices",
+        frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
+        _measured,
+        in_bytes=True,
+    ),
+    Source(
+        "table",
+        "operations, memory and sizes from a CSV: name, ops, memory, sizes",
+        "a row per vertex; any cluster, in the same units",
+        frozenset({"file"}),
+        _table,
+    ),
+    Source(
+        "drawn",
+        "operations and sizes drawn from 1 to 100, where only the structure is known",
+        "nothing; any cluster",
+        frozenset({"seed"}),
+        _drawn,
+    ),
+    Source(
+        "unit",
+        "1 operation per vertex, outputs of size 1",
+        "nothing; any cluster",
+        frozenset(),
+        _unit,
+    ),
 )
+
+#: By name, in the order in which they are listed.
+SOURCES = Registry("costs", {row.name: row for row in _ROWS}, Source, group="optpart.costs")

@@ -46,8 +46,8 @@ from optpart.interop.formats.llm import (
     Weight,
     chain,
     check_keys,
-    is_whole,
 )
+from optpart.interop.formats.parsing import is_whole
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
@@ -334,7 +334,7 @@ class _Entries:
             problem = "missing" if value is None else shown(value)
             remedy = "give a decoder with attention, and a whole number here"
             raise InputError(self._place(key), problem, remedy)
-        return int(value)  # type: ignore[call-overload, no-any-return]
+        return value
 
     def _place(self, key: str) -> str:
         return f"entry {shown(f'{self.architecture}.{key}')}"

@@ -45,8 +45,8 @@ from optpart.interop.formats.llm import (
     Weight,
     chain,
     check_keys,
-    is_whole,
 )
+from optpart.interop.formats.parsing import is_whole
 from optpart.interop.formats.safetensors import tensors as tensors_of
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
@@ -303,7 +303,7 @@ class _Config:
         if not is_whole(value, 1, 10**9):
             problem = f"the {what} is {'missing' if value is None else shown(value)}"
             raise InputError(key, problem, "give a whole number of a model with attention")
-        return int(value)  # type: ignore[arg-type]
+        return value
 
     def layers(self) -> tuple[Layer, ...]:
         """Return the attention of every block."""

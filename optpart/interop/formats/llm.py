@@ -59,6 +59,7 @@ from optpart.interop.formats.operator_cost import (
     attention,
     contraction,
 )
+from optpart.interop.formats.parsing import is_whole
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
 from optpart.problem.units import quantity
@@ -318,11 +319,6 @@ class Step:
         ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
-
-
-def is_whole(value: object, least: int, most: int) -> bool:
-    """Return whether it is a whole number from ``least`` to ``most``."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def type_named(name: str, place: str) -> str:

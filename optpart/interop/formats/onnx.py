@@ -38,7 +38,7 @@ from optpart.interop.formats.model_graph import Counts, ModelGraph, checked_cost
 from optpart.interop.formats.onnx_bodies import CONTROL, Control, bodies, every_node, reads
 from optpart.interop.formats.onnx_operators import Operation, cost, known
 from optpart.interop.formats.onnx_shapes import Inference
-from optpart.interop.formats.parsing import listed
+from optpart.interop.formats.parsing import is_whole, listed
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
@@ -526,7 +526,7 @@ class _Symbols:
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         for symbol, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**63:
+            if not is_whole(size, 0, 2**63 - 1):
                 place = f"shape {symbol!r}"
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
         self._sizes = sizes

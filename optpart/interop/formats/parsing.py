@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
 from xml.etree import ElementTree
 
 from optpart.base.errors import InputError
@@ -100,6 +100,11 @@ def checked_range(value: int, least: int, most: int, place: str, what: str) -> i
     if not least <= value <= most:
         raise InputError(place, f"the {what} is {shown(value)}", _range_remedy(least, most))
     return value
+
+
+def is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
+    """Return whether it is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def _range_remedy(least: int, most: int) -> str:

@@ -56,7 +56,7 @@ from optpart.base.limits import check_size
 from optpart.interop.formats.json import parse_json, sequence, text
 from optpart.interop.formats.model_graph import ModelGraph, checked_cost
 from optpart.interop.formats.operator_cost import Tensor
-from optpart.interop.formats.parsing import listed, member
+from optpart.interop.formats.parsing import is_whole, listed, member
 from optpart.interop.formats.pytorch_operators import Operation, cost, in_place, known
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
@@ -447,7 +447,7 @@ class _Symbols:
         self._known: dict[str, int] = {}
         for name, size in sizes.items():
             place = f"shape {name!r}"
-            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
+            if not is_whole(size, 0, _MOST_SIZE - 1):
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
             symbol, value = self._meant(name, size, place)
             self._check(symbol, value, place)
@@ -516,7 +516,7 @@ class _Symbols:
             value = self._known[expression]
         else:
             raise InputError(place, f"a size of unknown kind {shown(kind)}", _WHOLE)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_SIZE:
+        if not is_whole(value, 0, _MOST_SIZE - 1):
             raise InputError(place, f"a size of {shown(value)}", "give whole numbers ≥ 0")
         return value
 
@@ -632,7 +632,7 @@ def _called(name: str, values: list[Fraction]) -> Fraction:
 def _check_version(document: Any) -> None:
     version = member(document, "schema_version")
     major = version.get("major") if isinstance(version, dict) else version
-    if isinstance(major, bool) or not isinstance(major, int) or major not in _MAJORS:
+    if not is_whole(major, _MAJORS[0], _MAJORS[-1]):
         known = f"this program reads {_MAJORS[0]} to {_MAJORS[-1]}"
         raise InputError("schema_version", f"major version {shown(major)}", known)
 

@@ -17,7 +17,8 @@ from typing import Any
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import opened
 from optpart.interop.formats.json import parse_json, read_json
-from optpart.interop.formats.llm import TYPES, Weight, is_whole
+from optpart.interop.formats.llm import TYPES, Weight
+from optpart.interop.formats.parsing import is_whole
 from optpart.problem.rational import shown
 
 INDEX = ".index.json"
