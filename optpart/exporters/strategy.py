@@ -19,7 +19,7 @@ from optpart.base.errors import InputError
 from optpart.base.files import Kind, begins, of_document
 from optpart.base.languages import to_comment, to_json
 from optpart.base.registry import Registry
-from optpart.exporters.llm import Text
+from optpart.exporters.plan import Text
 from optpart.exporters.torch import SPLIT, split_spec
 from optpart.problem.document import number
 

@@ -15,12 +15,11 @@ from optpart.base.errors import ArgumentError, InputError
 from optpart.base.registry import Registry
 from optpart.interop.costs import efficiency
 from optpart.interop.costs.costed import Costed, costed, reserved
-from optpart.interop.costs.drawn import drawn
+from optpart.interop.costs.drawn import drawn, unit
 from optpart.interop.costs.from_csv import from_csv
 from optpart.interop.costs.from_file import from_file
 from optpart.interop.costs.measured import measured
 from optpart.interop.costs.roofline import roofline
-from optpart.interop.costs.unit import unit
 from optpart.interop.devices.named import NamedCluster
 from optpart.problem.graph import Graph
 from optpart.problem.model import Communication, Memory

@@ -8,7 +8,7 @@ import pytest
 from oracles import convnets
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.unit import unit
+from optpart.interop.costs.drawn import unit
 from optpart.interop.formats import native
 from optpart.interop.formats.onnx import read, sniff
 from optpart.interop.formats.onnx_operators import multiply_adds
