@@ -196,12 +196,6 @@ def whole_delays(graph: Graph, cluster: Cluster) -> tuple[Graph, tuple[str, ...]
     )
 
 
-def named(names: Sequence[str], most: int = 6) -> str:
-    """List names, the first few if there are many."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 def counted(count: int, noun: str) -> str:
     """Write a number and its noun: ``1 operation``, ``2 operations``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

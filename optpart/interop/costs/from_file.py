@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.costed import Costed, costed, counted, in_nanoseconds, named
+from optpart.interop.costs.costed import Costed, costed, counted, in_nanoseconds
 from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats.parsing import named
 from optpart.problem.model import Memory
 from optpart.problem.workload import Workload
 

@@ -26,13 +26,13 @@ from typing import Literal
 
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import opened
-from optpart.interop.costs.costed import Costed, counted, in_nanoseconds, named
+from optpart.interop.costs.costed import Costed, counted, in_nanoseconds
 from optpart.interop.costs.efficiency import Efficiencies
-from optpart.interop.costs.roofline import estimates
+from optpart.interop.costs.roofline import estimates, known_spec
 from optpart.interop.devices.named import NamedCluster
-from optpart.interop.devices.spec import Spec
 from optpart.interop.formats import nsys, ort_memory, ort_profile, sqlite, times_csv, torch_profile
 from optpart.interop.formats.json import parse_json
+from optpart.interop.formats.parsing import named
 from optpart.interop.formats.profile import Profile, read_trace
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
@@ -43,6 +43,8 @@ from optpart.problem.workload import Work, Workload
 Fill = Literal["roofline"]
 
 _FILES = "a CSV, a profile of ONNX Runtime or PyTorch, or a report of nsys as SQLite"
+
+_NO_FIGURES = 'measure every vertex on it, or name one of the library with of = "NAME"'
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,7 @@ def _columns(
         work = _part(workload.work, missing)
         alike = [names[d] for d in devices]
         times, assumed = estimates(
-            work, alike, [_spec(named_cluster, d) for d in devices], efficiencies
+            work, alike, [known_spec(named_cluster, d, _NO_FIGURES) for d in devices], efficiencies
         )
         for d, estimated in zip(devices, times, strict=True):
             for v, time in zip(missing, estimated, strict=True):
@@ -319,17 +321,6 @@ def _unmeasured(
     unmatched = matched[key].unmatched
     also = f" (the file has {named(unmatched, 3)} instead)" if unmatched else ""
     return InputError(f"device {device!r}", f"not measured: {listed}{also}", choices)
-
-
-def _spec(named_cluster: NamedCluster, device: int) -> Spec:
-    spec = named_cluster.specs[device]
-    if spec is None:
-        raise InputError(
-            f"device {named_cluster.cluster.names[device]!r}",
-            "has no figures to estimate run times from",
-            'measure every vertex on it, or name one of the library with of = "NAME"',
-        )
-    return spec
 
 
 def _part(work: Work, vertices: Sequence[int]) -> Work:

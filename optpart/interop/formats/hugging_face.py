@@ -46,7 +46,7 @@ from optpart.interop.formats.llm import (
     chain,
     check_keys,
 )
-from optpart.interop.formats.parsing import is_whole
+from optpart.interop.formats.parsing import is_whole, named
 from optpart.interop.formats.safetensors import tensors as tensors_of
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
@@ -421,7 +421,7 @@ class _Stack:
         config, weights, assumed = self.config, dict[str, Weight](), list[str]()
         computed = [name for name, each in self.tensors.items() if _is_computed(name, each)]
         if computed:
-            assumed.append(f"Left out as computed: {_listed(computed)}.")
+            assumed.append(f"Left out as computed: {named(computed, 3)}.")
         further = blocks if config["num_nextn_predict_layers"] else MOST_LAYERS
         ahead = dict[int, None]()
         for name, weight in self.tensors.items():
@@ -521,8 +521,3 @@ def _parts(names: Iterable[str]) -> dict[str, str]:
             vertex = f"{'encoder' if _ENCODER.fullmatch(name) else 'decoder'}.{vertex}"
         found[name] = vertex
     return found
-
-
-def _listed(names: list[str]) -> str:
-    some = ", ".join(names[:3])
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

@@ -174,3 +174,9 @@ def listed(names: Collection[str]) -> str:
     """List a few names, in quotation marks."""
     some = ", ".join(repr(name) for name in islice(names, 3))
     return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
+
+
+def named(names: Sequence[str], most: int = 6) -> str:
+    """List names as they are, the first few if there are many."""
+    some = ", ".join(names[:most])
+    return some if len(names) <= most else f"{some} and {len(names) - most} more"
