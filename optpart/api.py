@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.exact.pipeline.plan import PipelinePlan
     from optpart.exact.pipeline.problem import Pipeline
-    from optpart.exporters.llm import Text
+    from optpart.exporters.plan import Text
     from optpart.exporters.trace import Scheduled
     from optpart.interop.costs.costed import Costed
     from optpart.interop.devices.named import NamedCluster

@@ -15,7 +15,7 @@ from optpart.interop.generate.registry import GENERATORS, Generator
 
 OF_ANOTHER_PACKAGE = """
 from optpart.interop.generate.registry import Generator
-from optpart.interop.generate.tree import tree
+from optpart.interop.generate.families import tree
 
 row = Generator("of_another_package:tree", "Draw a tree elsewhere.")
 faulty = 5
