@@ -26,7 +26,7 @@ from optpart.methods.starts import only_placement
 from optpart.solution.result import Budget, Status
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 
 DEVICES = range(1, 7)

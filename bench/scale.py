@@ -38,7 +38,7 @@ def measure(vertices: int) -> dict[str, float]:
     from optpart.kernels.tasks import tasks
     from optpart.methods.registry import PARTITIONERS
     from optpart.problem.instance import Instance
-    from optpart.strategies.scheduling.priorities import pct
+    from optpart.strategies.scheduling.pct import pct
     from optpart.strategies.simulator import execute, simulate
 
     seconds: dict[str, float] = {}

@@ -43,7 +43,7 @@ from optpart.problem.instance import Instance
 from optpart.solution.schedule import retime
 from optpart.strategies.base import Partition
 from optpart.strategies.partition.heft import heft, insertion
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import execute
 from optpart.study import library
 

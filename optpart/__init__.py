@@ -151,7 +151,7 @@ _HOME = {
     "write_report": "api",
 }
 
-shown_by(lambda: import_module("optpart.study.report.faces"))
+shown_by(lambda: import_module("optpart.study.report.notebook"))
 
 __all__ = [*_HOME, "__version__"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.exact.pipeline.plan import PipelinePlan
     from optpart.exact.pipeline.problem import Pipeline
-    from optpart.exporters.llm import Text
+    from optpart.exporters.plan import Text
     from optpart.exporters.trace import Scheduled
     from optpart.interop.costs.costed import Costed
     from optpart.interop.devices.named import NamedCluster
@@ -405,36 +405,22 @@ def bounds(
         A value of ``None`` proves that no schedule exists. If that is evident without a bound, the
         only entry is ``feasibility``. What a checkpoint claims beyond them goes to standard error.
     """
-    from optpart.exact.series.bound import SERIES
-    from optpart.kernels.all import expect
-    from optpart.lower_bounds.best import LowerBound, all_bounds
-    from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
-    from optpart.methods.fitting import unfit_bounds
-    from optpart.methods.solver_bound import solver_rows
+    from optpart.lower_bounds.best import LowerBound
+    from optpart.methods.bounds_in_rounds import every_bound, opened
     from optpart.problem.feasibility import contradiction
     from optpart.study.report.text import claimed
 
     instance = _instance(instance)
     if contradiction(instance):
         return [LowerBound("feasibility", None, 0.0)]
-    state = None
-    if checkpoint is not None:
-        state = BoundsFile(Path(checkpoint))
-        state.open(instance, resume=resume)
-    elif resume:
-        raise ArgumentError(
-            "resume", "no checkpoint to resume from", "name the file with `checkpoint`"
-        )
-    expect()
-    budget = _budget(seconds, workers, memory)
-    besides = (SERIES, *solver_rows(workers, seed, budget.memory))
-    unfit = unfit_bounds(instance, budget)
-    for name, why in unfit.items():
-        _LOG.warning("%s is left out: it %s", name, why)
+    state = opened(checkpoint, instance, resume=resume)
+    found: dict[str, LowerBound] = {}
+    for bound in every_bound(
+        instance, seconds, _budget(seconds, workers, memory), state, seed=seed
+    ):
+        found[bound.name] = bound.after(found.get(bound.name))
     if state is None:
-        return all_bounds(instance, seconds, besides=besides, without=unfit)
-    for _ in bounds_in_rounds(instance, seconds, state, besides=besides, without=unfit):
-        pass
+        return list(found.values())
     for claim in state.claims:
         _LOG.warning(claimed(claim))
     if state.fault is not None:
@@ -742,9 +728,7 @@ def certify(
     UncertifiedError
         If no schedule or no proof was found; then nothing is written.
     """
-    from optpart.certificates.certify import UncertifiedError
     from optpart.certificates.certify import certify as write
-    from optpart.interop.formats.result import read_found
     from optpart.kernels.all import expect
     from optpart.methods.cpsat import cpsat
     from optpart.methods.fitting import require_memory
@@ -752,16 +736,11 @@ def certify(
 
     budget = _budget(seconds, workers, memory)
     instance, source = _certifiable(instance, directory)
-    if isinstance(result, str | Path):
-        schedule, method = read_found(result, instance)
-    else:
-        if result is None:
-            expect()
-            require_memory(instance, "cpsat", Goal(), budget)
-            result = cpsat(instance, budget=budget, seed=seed)
-        if result.schedule is None:
-            raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
-        schedule, method = result.schedule, result.method
+    if result is None:
+        expect()
+        require_memory(instance, "cpsat", Goal(), budget)
+        result = cpsat(instance, budget=budget, seed=seed)
+    schedule, method = _found(result, instance)
     return write(instance, schedule, directory, source=source, method=method, seconds=seconds)
 
 
@@ -799,16 +778,9 @@ def certify_bound(
     """
     from optpart.certificates.certify import UncertifiedError
     from optpart.certificates.certify import certify_bound as write
-    from optpart.interop.formats.result import read_found
 
     instance, source = _certifiable(instance, directory)
-    schedule, method = None, "given"
-    if isinstance(result, str | Path):
-        schedule, method = read_found(result, instance)
-    elif result is not None:
-        if result.schedule is None:
-            raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
-        schedule, method = result.schedule, result.method
+    schedule, method = (None, "given") if result is None else _found(result, instance)
     found = bounds(instance, seconds=seconds, workers=workers, seed=seed, memory=memory)
     values = [bound.value for bound in found if bound.value is not None]
     if len(values) < len(found):
@@ -822,6 +794,18 @@ def certify_bound(
         method=method,
         seconds=seconds,
     )
+
+
+def _found(result: Result | str | Path, instance: Instance) -> tuple[Schedule, str]:
+    """Return the schedule of a result or its file, and what found it."""
+    from optpart.certificates.certify import UncertifiedError
+    from optpart.interop.formats.result import read_found
+
+    if isinstance(result, str | Path):
+        return read_found(result, instance)
+    if result.schedule is None:
+        raise UncertifiedError(f"{instance.name}: no schedule: {result.reason}")
+    return result.schedule, result.method
 
 
 def _certifiable(

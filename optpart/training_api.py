@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optpart.applications.training.compiled import Options
     from optpart.applications.training.graph import TrainingGraph
     from optpart.applications.training.question import Checked, Question, Solved
-    from optpart.exporters.llm import Text
+    from optpart.exporters.plan import Text
     from optpart.problem.rational import Number
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from commandline import Outcome, Run
 
 from optpart.cli import main
-from optpart.methods import registry
+from optpart.methods.parts import TABLES
 
 settings.register_profile("optpart", derandomize=True, deadline=None)
 settings.load_profile("optpart")
@@ -24,7 +24,7 @@ settings.load_profile("optpart")
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     """Forget what a test has registered, so that another may use the same name."""
-    tables = registry._own, registry._own_partitioners, registry._own_schedulers
+    tables = [table.added for table in TABLES.values()]
     before = [dict(table) for table in tables]
     yield
     for table, names in zip(tables, before, strict=True):

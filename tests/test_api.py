@@ -103,13 +103,8 @@ class TestSolve:
         with pytest.raises(op.InputError, match=problem):
             op.solve("heft-10", **asked)  # type: ignore[arg-type]
 
-    def test_a_false_proof_of_a_small_instance_is_told(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_false_proof_of_a_small_instance_is_told(self) -> None:
         from optpart.base.errors import ContradictionError
-        from optpart.methods import registry
-
-        monkeypatch.setattr(registry, "_own", {})
 
         @op.register("liar")
         def liar(instance: op.Instance, **_: object) -> op.Result:
@@ -121,12 +116,6 @@ class TestSolve:
 
 class TestAMethodOfYourOwn:
     """It may raise and claim anything; none of that passes for a result."""
-
-    @pytest.fixture(autouse=True)
-    def forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from optpart.methods import registry
-
-        monkeypatch.setattr(registry, "_own", {})
 
     def test_that_raises_is_an_input_error(self) -> None:
         @op.register("raiser")
@@ -449,11 +438,7 @@ class TestNoOptionIsNamedInPython:
 
 
 class TestRefusalsNameWhoCan:
-    def test_a_registered_method_is_among_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from optpart.methods import registry
-
-        monkeypatch.setattr(registry, "_own", {})
-
+    def test_a_registered_method_is_among_them(self) -> None:
         @op.register("able")
         def able(instance: op.Instance, *, goal: object = None, **_: object) -> op.Result:
             raise NotImplementedError

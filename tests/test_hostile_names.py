@@ -13,8 +13,6 @@ import pytest
 from commandline import Run
 from hostile import UNSEEN, meant
 
-from optpart.methods import registry
-
 #: What would steer a terminal, turn its direction, or open markup, a formula, a macro or a row.
 NAMES = [
     "\x1b[31mred\x1b]0;t\x07", "c1\x9b31m", "tab\tcr\rlf\nx", "\u202eturned",
@@ -151,9 +149,8 @@ for name in NAMES:
 
 
 @pytest.fixture
-def plugin(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugin(hostile: Path) -> Path:
     """A file that registers a method under every hostile name."""
-    monkeypatch.setattr(registry, "_own", {})
     path = hostile.with_name("mine.py")
     path.write_text(f"NAMES = {NAMES!r}\n{PLUGIN}", encoding="utf-8")
     return path

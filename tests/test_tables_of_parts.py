@@ -15,7 +15,7 @@ from optpart.interop.generate.registry import GENERATORS, Generator
 
 OF_ANOTHER_PACKAGE = """
 from optpart.interop.generate.registry import Generator
-from optpart.interop.generate.tree import tree
+from optpart.interop.generate.families import tree
 
 row = Generator("of_another_package:tree", "Draw a tree elsewhere.")
 faulty = 5
@@ -30,7 +30,8 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[Generator
         EntryPoint(name, f"of_another_package:{attribute}", "trees")
         for name, attribute in (("fir", "row"), ("fft", "row"), ("bad", "faulty"), ("no", "none"))
     ]
-    monkeypatch.setattr(module, "entry_points", lambda group: points if group == "trees" else ())
+    found = {point.name: point for point in points}
+    monkeypatch.setattr(module, "points", lambda group: found if group == "trees" else {})
     return Registry("NAME", {"fft": GENERATORS["fft"]}, Generator, group="trees")
 
 
@@ -66,7 +67,7 @@ def test_a_command_uses_it(
     table: Registry[Generator], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: Run
 ) -> None:
     del table  # makes the module of the entry point
-    monkeypatch.setattr(GENERATORS, "_points", {"fir": module.entry_points(group="trees")[0]})
+    monkeypatch.setattr(GENERATORS, "group", "trees")
     said = run("generate", "fir", "-o", tmp_path / "fir.json")
     assert said.code == 0, said.err
     assert (tmp_path / "fir.json").exists()

@@ -46,48 +46,48 @@ _CHILD = "starts optpart's own programs, which are in this list, too"
 HELD = {
     _KIND: """
         commands/devices.py _detect write_text
-        commands/gap.py _gap_by_axis.write write_text
+        commands/gap.py _gap_by_axis write_text
         commands/gap.py gap.write write_text
         commands/reduce.py _write write_text
         exporters/linear_program.py write write_text
         exporters/onnx_layers.py write write_bytes
         exporters/registry.py export write_text
         exporters/tensorflow.py write write_bytes
-        files.py write_text write_bytes
-        formats/calibration_toml.py write write_text
-        formats/cluster_toml.py write write_text
-        formats/native.py write write_text
-        formats/result.py write write_text
-        formats/thesis_csv.py write write_text ×2
-        formats/wfformat.py write write_text
+        base/files.py write_text write_bytes
+        interop/formats/calibration_toml.py write write_text
+        interop/formats/cluster_toml.py write write_text
+        interop/formats/native.py write write_text
+        interop/formats/result.py write write_text
+        interop/formats/thesis_csv.py write write_text ×2
+        interop/formats/wfformat.py write write_text
         methods/bounds_in_rounds.py BoundsFile._write write_text
-        pipeline/plan_file.py write_plan write_text
-        reductions/picture.py draw write_bytes
-        report/html/page.py write_report write_text
-        report/picture.py write_picture write_bytes
+        exact/pipeline/plan_file.py write_plan write_text
+        applications/reductions/picture.py draw write_bytes
+        study/report/html/page.py write_report write_text
+        study/report/picture.py write_picture write_bytes
         search/checkpoint.py write write_text
-        training/graph_file.py write write_text
-        training/profile.py write write_text
-        training/strategy_file.py write write_text
+        applications/training/graph_file.py write write_text
+        applications/training/profile.py write write_text
+        applications/training/strategy_file.py write write_text
         training_api.py export_strategy write_text
     """,
     "replaces only a folder that its manifest lists": """
         certificates/certify.py _write new_folder
         exporters/onnx_parts.py write new_folder
-        report/paper/folder.py write_folder new_folder
-        training/bounds/certificate.py write_certificate new_folder
-        folders.py _exchange renameat2
-        folders.py _put chmod
-        folders.py _put os.rename ×4
-        folders.py _put shutil.rmtree
+        study/report/paper/folder.py write_folder new_folder
+        applications/training/bounds/certificate.py write_certificate new_folder
+        base/folders.py _exchange renameat2
+        base/folders.py _put chmod
+        base/folders.py _put os.rename ×4
+        base/folders.py _put shutil.rmtree
     """,
     _NEW: """
         certificates/certify.py _write write_bytes ANY
         certificates/sat.py main open w+b
         certificates/sat.py main write_bytes
         certificates/sat.py refute write_bytes
-        children/keeper.py _watch write_text
-        children/keeper.py main open wb
+        base/children/keeper.py _watch write_text
+        base/children/keeper.py main open wb
         exact/milp_worker.py _cbc writeMPS
         exact/minizinc.py _answers write_text
         exporters/linear_program_writer.py _text writeLP
@@ -96,69 +96,68 @@ HELD = {
         exporters/onnx_parts.py _save write_bytes ANY
         exporters/onnx_parts.py write shutil.copyfile
         exporters/onnx_parts.py write write_text ANY
-        folders.py new_folder mkdir
-        folders.py new_folder write_text ANY
-        report/paper/folder.py write_folder write_bytes ANY
-        torch_modules.py place_module tempfile.TemporaryDirectory
-        training/bounds/certificate.py write_certificate write_text ANY
+        base/folders.py new_folder mkdir
+        base/folders.py new_folder write_text ANY
+        study/report/paper/folder.py write_folder write_bytes ANY
+        placing/torch_modules.py place_module tempfile.TemporaryDirectory
+        applications/training/bounds/certificate.py write_certificate write_text ANY
     """,
     "a temporary folder with a random name, which is made new and removed with all in it": """
         certificates/sat.py refute Scratch
-        children/keeper.py main shutil.rmtree
-        children/scratch.py Scratch.__enter__ mkdir
-        children/scratch.py Scratch.__exit__ shutil.rmtree
+        base/children/keeper.py main shutil.rmtree
+        base/children/scratch.py Scratch.__enter__ mkdir
+        base/children/scratch.py Scratch.__exit__ shutil.rmtree
         exact/milp_worker.py _cbc Scratch
         exact/minizinc.py _answers Scratch
         exporters/linear_program_writer.py _text Scratch
-        folders.py new_folder Scratch
+        base/folders.py new_folder Scratch
     """,
     "a new file without a name, or with a random one that must not exist": """
-        files.py _fill os.fchmod
-        files.py _fill os.fchown
-        files.py _write_unnamed os.fdopen
-        files.py _write_unnamed os.link
-        files.py _write_unnamed os.open
-        files.py try_beside tempfile.TemporaryFile
-        files.py write_bytes open xb
-        files.py write_bytes unlink
+        base/files.py _fill os.fchmod
+        base/files.py _fill os.fchown
+        base/files.py _write_unnamed os.fdopen
+        base/files.py _write_unnamed os.link
+        base/files.py _write_unnamed os.open
+        base/files.py try_beside tempfile.TemporaryFile
+        base/files.py write_bytes open xb
+        base/files.py write_bytes unlink
     """,
     "the file to write, after it was found to be absent or of the same kind": """
-        files.py write_bytes os.replace
+        base/files.py write_bytes os.replace
     """,
     "a lock, which is removed only if it has the content of locks": """
-        files.py _locked os.open ×2
-        files.py held unlink
+        base/files.py _locked os.open ×2
+        base/files.py held unlink
     """,
     "a store, which is known by its header before SQLite opens it; rows are added": """
         study/store.py Store.__init__ sqlite3.connect
     """,
     "opened for reading only": """
-        api.py bounds open w
-        commands/bound.py bound open w
+        methods/bounds_in_rounds.py opened open w
         exporters/onnx_layers.py _is_annotated mmap
-        formats/nsys.py read sqlite3.connect
-        formats/pytorch.py _document open w
+        interop/formats/nsys.py read sqlite3.connect
+        interop/formats/pytorch.py _document open w
         study/store.py _opened sqlite3.connect
     """,
     _MEMORY: """
-        children/caller.py Caller.__init__ os.fdopen ×2
-        reductions/picture.py draw savefig
-        report/picture.py render savefig
-        terminal.py _occupy_standard_descriptors os.open
-        terminal.py abandon os.open
-        terminal.py prepare open w
+        base/children/caller.py Caller.__init__ os.fdopen ×2
+        applications/reductions/picture.py draw savefig
+        study/report/picture.py render savefig
+        base/terminal.py _occupy_standard_descriptors os.open
+        base/terminal.py abandon os.open
+        base/terminal.py prepare open w
     """,
     _CHILD: """
-        children/keeper.py main subprocess.Popen
-        children/scratch.py Scratch.__enter__ spawn
-        children/spawn.py spawn subprocess.Popen
-        children/worker.py Worker.__init__ spawn
+        base/children/keeper.py main subprocess.Popen
+        base/children/scratch.py Scratch.__enter__ spawn
+        base/children/worker.py spawn subprocess.Popen
+        base/children/worker.py Worker.__init__ spawn
         kernels/all.py _made subprocess.Popen
         kernels/all.py expect subprocess.Popen
     """,
     "programs that only measure or list devices, and write nothing": """
-        costs/detection.py _listed subprocess.run
-        costs/detection.py _measured subprocess.run
+        interop/costs/detection.py _listed subprocess.run
+        interop/costs/detection.py _measured subprocess.run
     """,
     "machine code, in folders of its own, under names that end with a digest": """
         kernels/store.py _opened mkdir

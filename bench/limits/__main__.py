@@ -69,14 +69,14 @@ def drawn(vertices: int, devices: int = 10) -> Instance:
 def every_method() -> list[str]:
     """Name all solvers, and a method for every registered strategy."""
     return [
-        *(name for name, row in registry.SOLVERS.items() if row.available),
+        *(name for name, row in registry.METHODS.items() if row.available),
         *registry.ORDERED,
         *(
             f"{name}+pct"
             for name, row in registry.PARTITIONERS.items()
             if row.available and name not in registry.ORDERED
         ),
-        *(f"hash+{name}" for name in (*registry.SCHEDULERS, *registry.SPECIAL_SCHEDULERS)),
+        *(f"hash+{name}" for name in registry.SCHEDULERS),
     ]
 
 

@@ -15,7 +15,7 @@ from optpart.applications.ordering.compare import best_order, order
 from optpart.applications.ordering.efficiency import Attainable, attainable
 from optpart.applications.ordering.stragglers import Steps, offline, simulate_steps
 from optpart.solution.result import Budget, Result
-from optpart.strategies.scheduling.priorities import random_order
+from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.simulator import Scheduler

@@ -112,7 +112,7 @@ def to_verify(case: Case, run: int, partitioner: str) -> tuple[str, ...]:
     """
     if run > 1:
         return ()
-    every = tuple(registry.SCHEDULERS)
+    every = tuple(registry.USUAL_SCHEDULERS)
     if case.graph == _VERIFIED and not case.variant:
         return (*every, OWN)
     number = [other for other in CASES if other.setting == case.setting].index(case)
@@ -141,7 +141,7 @@ def measured(case: Case, run: int, partitioner: str) -> Run:
     seconds = time.process_time() - begin
     work = tasks(instance, partition.placement)
     makespan, choices = {}, {}
-    for name in registry.SCHEDULERS:
+    for name in registry.USUAL_SCHEDULERS:
         rule = registry.scheduler(name)
         done = execute(work, rule(work, partition, np.random.default_rng(run)))
         makespan[name] = float((done.start + work.duration).max(initial=0.0)) / scale

@@ -30,7 +30,7 @@ def rounded(value: float) -> float:
 
 def schedulers(partitioner: str) -> list[str]:
     """Return the orders in which a strategy's placement is executed."""
-    return [*registry.SCHEDULERS, *([OWN] if partitioner in registry.ORDERED else [])]
+    return [*registry.USUAL_SCHEDULERS, *([OWN] if partitioner in registry.ORDERED else [])]
 
 
 def gap_rows(data: Data) -> Iterator[tuple[Case, Pair, int, float | None, float]]:
@@ -117,11 +117,12 @@ def makespan_text(data: Data) -> Iterator[str]:
             continue
         width = max(map(len, names))
         yield f"{case.graph} on {case.devices} devices{f', {case.variant}' if case.variant else ''}"
-        head = "".join(f"{rule:>22}" for rule in registry.SCHEDULERS)
+        head = "".join(f"{rule:>22}" for rule in registry.USUAL_SCHEDULERS)
         yield f"{'':{width}}{head}{'traffic':>26}{'partitioning':>16}  runs"
         for name in names:
             cells = [
-                plus_minus(data.makespans(case, name, r).tolist()) for r in registry.SCHEDULERS
+                plus_minus(data.makespans(case, name, r).tolist())
+                for r in registry.USUAL_SCHEDULERS
             ]
             cells.append(plus_minus(data.traffics(case, name).tolist()))
             time = f"{1000 * data.seconds(case, name):.2f} ms"

@@ -132,7 +132,7 @@ def _commands() -> list[tuple[tuple[str, ...], list[Any]]]:
 
 @cache
 def _methods() -> list[str]:
-    return [*registry.pairs(), *sorted(registry.SOLVERS) * 20]
+    return [*registry.pairs(), *sorted(registry.METHODS) * 20]
 
 
 def _line(draw: random.Random, folder: Path, number: int) -> list[str]:

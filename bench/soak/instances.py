@@ -32,7 +32,7 @@ from optpart.testing.pick import Draw, seeded
 from optpart.testing.solutions import allowed_placements, picked_order
 
 #: Solvers besides ``cpsat``, which solves every instance.
-_SOLVERS = sorted({*registry.SOLVERS} - {"cpsat", "enumerate"})
+_SOLVERS = sorted({*registry.METHODS} - {"cpsat", "enumerate"})
 
 #: Solvers that use the whole limit unless they prove an optimum get this one.
 _SHORT = Budget(0.3, workers=1)

@@ -1,9 +1,20 @@
-"""The remedy for an unknown name: the names close to it, or where all are listed."""
+"""Names to choose from, and the remedy for an unknown one: those close to it, or all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Literal
+
+#: What is minimised; ``lexicographic`` is the makespan, then the traffic.
+Objective = Literal["makespan", "traffic", "lexicographic", "bottleneck"]
+
+#: How transfers and memory count (design §2).
+Communication = Literal["delay", "sendrecv", "link", "port"]
+Memory = Literal["none", "estimate", "edges", "refcount"]
+
+#: The parts of a schedule that can be fixed.
+Fix = Literal["placement", "order", "both"]
 
 #: So many characters may a list of all choices have.
 _LISTED = 120

@@ -113,13 +113,35 @@ def read_bytes(path: str | Path) -> bytes:
             raise InputError("", "is longer than 1 GiB", "give a shorter file", str(path))
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(
-            "", f"cannot be read ({error.strerror})", "name a readable file", str(path)
-        ) from None
+        raise _unreadable(path, error) from None
     except ValueError:  # a null byte in the path
         raise InputError(
             "", "is not a valid file name", "name a readable file", repr(str(path))
         ) from None
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a regular file, of which only a part may be read, since a pipe would block."""
+    try:
+        about = os.stat(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except ValueError:  # a null byte in the path
+        problem = "cannot be the name of a file"
+        raise InputError("", problem, "name a readable file", str(path)) from None
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError("", "is no file", "name a readable file", str(path))
+    try:
+        with open(path, "rb") as stream:
+            yield stream
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str | Path, error: OSError) -> InputError:
+    problem = f"cannot be read ({error.strerror or error})"
+    return InputError("", problem, "name a readable file", str(path))
 
 
 def read_text(path: str | Path) -> str:
@@ -314,14 +336,16 @@ def try_beside(target: Path) -> None:
 
 
 @contextmanager
-def written_first(write: Callable[[], object]) -> Iterator[None]:
+def written_first(write: Callable[[Path], object], path: Path | None) -> Iterator[None]:
     """Write a file before the block, which reports the same result; raise its fault afterwards.
 
-    If one of the two fails, the other still delivers the result.
+    If one of the two fails, the other still delivers the result. Without a path, only the block
+    does.
     """
     fault = None
     try:
-        write()
+        if path is not None:
+            write(path)
     except InputError as error:
         fault = error
     try:

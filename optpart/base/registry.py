@@ -7,8 +7,9 @@ what they stand for, so that listing loads nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, MutableMapping
-from functools import cached_property
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, cast
@@ -25,8 +26,21 @@ def load(location: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def points(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name."""
+    return _points(group, tuple(sys.path)) if group else {}
+
+
+@cache
+def _points(group: str, _path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
 class Registry(MutableMapping[str, Row]):
     """The parts of one kind by name, in the order in which they are listed.
+
+    What is added while the program runs comes after the rows of the package, and the rows of other
+    packages come last; their names take none of those before.
 
     Parameters
     ----------
@@ -39,6 +53,11 @@ class Registry(MutableMapping[str, Row]):
     group : str
         The group of entry points through which other packages add rows; empty for none. Bounds have
         none: what a proof rests on is part of this package.
+
+    Attributes
+    ----------
+    rows, added : dict
+        The rows of the package, and those that were added since.
     """
 
     def __init__(
@@ -52,33 +71,29 @@ class Registry(MutableMapping[str, Row]):
         self.group = group
         self.place = place
         self.rows = dict(rows)
+        self.added: dict[str, Row] = {}
         self._types = of
 
     def __getitem__(self, name: str) -> Row:
-        if name in self.rows:
-            return self.rows[name]
-        return self._plugged_in(self._points[name])
+        for known in (self.rows, self.added):
+            if name in known:
+                return known[name]
+        return self._plugged_in(points(self.group)[name])
 
     def __setitem__(self, name: str, row: Row) -> None:
-        self.rows[name] = row
+        self.added[name] = row
 
     def __delitem__(self, name: str) -> None:
-        del self.rows[name]
+        del self.added[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.rows, *self._points])
+        return iter(dict.fromkeys([*self.rows, *self.added, *points(self.group)]))
 
     def __len__(self) -> int:
-        return len(self.rows) + len(self._points)
+        return sum(1 for _ in self)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.rows or name in self._points
-
-    @cached_property
-    def _points(self) -> dict[str, EntryPoint]:
-        """The entry points of other packages; no name of this package is taken by one."""
-        points = entry_points(group=self.group) if self.group else ()
-        return {point.name: point for point in points if point.name not in self.rows}
+        return name in self.rows or name in self.added or name in points(self.group)
 
     def _plugged_in(self, point: EntryPoint) -> Row:
         try:

@@ -1,7 +1,7 @@
 """The link from objects of lower layers to the layer that draws them.
 
 Tables and pictures belong to ``report``, which instances and results must not import. They call
-:func:`faces` instead; the package itself says, when it is imported, where that leads. Nothing is
+:func:`notebook` instead; the package itself says, when it is imported, where that leads. Nothing is
 loaded until an object is shown.
 """
 
@@ -18,7 +18,7 @@ def shown_by(load: Callable[[], Any]) -> None:
     _loader[:] = [load]
 
 
-def faces() -> Any:
+def notebook() -> Any:
     """Return the module of tables and pictures."""
     return _loader[0]()
 
@@ -27,5 +27,5 @@ class Shown:
     """Something that notebooks show as HTML."""
 
     def _repr_html_(self) -> str:
-        text: str = faces().html_of(self)
+        text: str = notebook().html_of(self)
         return text

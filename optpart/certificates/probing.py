@@ -32,6 +32,7 @@ from optpart.lower_bounds.energy import overload
 from optpart.lower_bounds.one_machine import Sharpening, must_run_on
 from optpart.lower_bounds.windows import NEVER
 from optpart.lower_bounds.windows import Windows as Known
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 
 #: Bytes for everything else in a certificate.
@@ -171,8 +172,7 @@ class _Recorded(Sharpening):
         if self._before is not None:
             side, before = self._before
             times = self.tail if side.backwards else self.head
-            place = np.empty(len(times), dtype=np.int64)
-            place[side.order] = np.arange(len(times))
+            place = inverse(side.order)
             v, d = np.nonzero(times > before)
             for i in place[v].argsort(kind="stable").tolist():
                 at = int(v[i]), int(d[i])

@@ -19,7 +19,7 @@ from typing import Literal
 
 from optpart.base.children.losses import lose
 from optpart.base.children.scratch import Scratch
-from optpart.base.children.spawn import python
+from optpart.base.children.worker import python
 from optpart.base.errors import InputError
 
 Status = Literal["unsat", "sat", "unknown"]

@@ -29,7 +29,7 @@ def bound(
             help="A new file in which every bound is kept as soon as it is proven; one that exists "
             "needs --resume. Bounds that more time may raise go on as long as there is time. If "
             "saving fails, they continue; if the last save fails, it exits with 2.",
-            kind="methods.bounds_in_rounds:KIND",
+            kind="optpart.methods.bounds_in_rounds:KIND",
             updated=True,
         ),
     ] = None,
@@ -43,15 +43,9 @@ def bound(
     json: Json = False,
 ) -> None:
     """Prove lower bounds of the makespan."""
-    from functools import partial
-
-    from optpart.exact.series.bound import SERIES
     from optpart.interop.formats.json import pretty
-    from optpart.kernels.all import expect
-    from optpart.lower_bounds.best import each_bound, largest
-    from optpart.methods.bounds_in_rounds import BoundsFile, bounds_in_rounds
-    from optpart.methods.fitting import unfit_bounds
-    from optpart.methods.solver_bound import solver_rows
+    from optpart.lower_bounds.best import largest
+    from optpart.methods.bounds_in_rounds import every_bound, opened
     from optpart.problem.feasibility import contradiction, excluded
     from optpart.solution.result import Budget, Progress
     from optpart.study.report.console import plain_console
@@ -70,21 +64,10 @@ def bound(
         line.clear()
         complain(f"the bounds continue without a checkpoint: {fault}")
 
-    state = None
-    if checkpoint is not None:
-        state = BoundsFile(checkpoint, warn)
-        state.open(instance, resume=resume)
-        if resumed := state.resumed(time_limit):
-            note(resumed)
-    elif resume:
-        raise InputError(
-            "--resume", "no checkpoint to resume from", "name the file with --checkpoint"
-        )
-    expect()
-    unfit = unfit_bounds(instance, Budget(time_limit, memory=memory_limit))
-    for name, why in unfit.items():
-        note(f"{name} is left out: it {why}")
-    besides = (SERIES, *solver_rows(memory=memory_limit))
+    state = opened(checkpoint, instance, resume=resume, warn=warn)
+    if state is not None and (resumed := state.resumed(time_limit)):
+        note(resumed)
+    budget = Budget(time_limit, memory=memory_limit)
     proven: dict[str, LowerBound] = {}
     interrupted = False
     began = time.monotonic()
@@ -94,11 +77,8 @@ def bound(
         value = largest(known).value if known else None
         line(name, Progress(time.monotonic() - began, None, value))
 
-    compute = each_bound if state is None else partial(bounds_in_rounds, state=state)
     try:
-        for each in compute(
-            instance, remaining(time_limit), besides=besides, without=unfit, begins=watch
-        ):
+        for each in every_bound(instance, remaining(time_limit), budget, state, begins=watch):
             proven[each.name] = each.after(proven.get(each.name))
     except KeyboardInterrupt:
         line.clear()

@@ -108,18 +108,25 @@ def certify(
         document: dict[str, Any] = {
             "instance": instance.name,
             "makespan": str(makespan),
-            "tier": found.tier,
-            "ticks_per_unit": str(found.ticks_per_unit),
-            "variables": found.variables,
-            "clauses": found.clauses,
-            "lemmas": found.steps,
-            "bytes": sum(path.stat().st_size for path in output.iterdir()),
+            **_proof(found, output),
             "seconds": {"solve": took, **found.seconds},
         }
         put(pretty(document))
     else:
         say(f"{instance.name}: makespan {makespan} is optimal; {_how(found)}, in {output}")
     raise typer.Exit  # the certificate is complete, whatever failed on the way
+
+
+def _proof(found: Refutation, output: Path) -> dict[str, Any]:
+    """Return the figures of a proof for JSON."""
+    return {
+        "tier": found.tier,
+        "ticks_per_unit": str(found.ticks_per_unit),
+        "variables": found.variables,
+        "clauses": found.clauses,
+        "lemmas": found.steps,
+        "bytes": sum(path.stat().st_size for path in output.iterdir()),
+    }
 
 
 def _how(found: Refutation) -> str:
@@ -184,12 +191,7 @@ def _certify_bound(
             "gap": proven,
             "best": {"bound": best.name, "value": str(best.value)},
             "not_certified": {str(value): why for value, why in found.missed.items()},
-            "tier": proof.tier,
-            "ticks_per_unit": str(proof.ticks_per_unit),
-            "variables": proof.variables,
-            "clauses": proof.clauses,
-            "lemmas": proof.steps,
-            "bytes": sum(path.stat().st_size for path in output.iterdir()),
+            **_proof(proof, output),
             "seconds": proof.seconds,
         }
         put(pretty(document))

@@ -24,12 +24,12 @@ def kind_of(path: Path) -> Kind:
 
 def convert(
     file: File,
-    output: Annotated[Path, written("commands.convert:kind_of")],
+    output: Annotated[Path, written("optpart.commands.convert:kind_of")],
     devices: Annotated[
         Path | None,
         file_to_write(
             help="For a thesis .csv: where to write the devices.",
-            kind="interop.formats.thesis_csv:DEVICES",
+            kind="optpart.interop.formats.thesis_csv:DEVICES",
         ),
     ] = None,
 ) -> None:

@@ -62,7 +62,7 @@ def gap(
         Path | None,
         file_to_write(
             help="Store finished runs in this file, and skip those it already holds.",
-            kind="study.store:KIND",
+            kind="optpart.study.store:KIND",
             updated=True,
         ),
     ] = None,
@@ -183,14 +183,13 @@ def gap(
         whole = sum(not c.interrupted for c in comparisons)
         note(f"the table is partial: {whole} of {len(instances)} instances are done")
 
-    def write() -> None:
-        if output is not None:
-            as_csv = output.suffix == ".csv"
-            document = gap_table.to_document(comparisons)
-            text = gap_table.to_csv(comparisons) if as_csv else pretty(document)
-            write_text(output, text, gap_table.KINDS[output.suffix])
+    def write(path: Path) -> None:
+        as_csv = path.suffix == ".csv"
+        document = gap_table.to_document(comparisons)
+        text = gap_table.to_csv(comparisons) if as_csv else pretty(document)
+        write_text(path, text, gap_table.KINDS[path.suffix])
 
-    with written_first(write):
+    with written_first(write, output):
         if json:
             put(pretty(gap_table.to_document(comparisons)))
         elif csv:
@@ -295,11 +294,7 @@ def _gap_by_axis(
         note(f"the table is partial: {len(done)} of {len(instances)} instances are done")
     document = pretty(axis_table.to_document(done))
 
-    def write() -> None:
-        if output is not None:
-            write_text(output, document, axis_table.KIND)
-
-    with written_first(write):
+    with written_first(lambda path: write_text(path, document, axis_table.KIND), output):
         if json:
             put(document)
     _say_findings(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 from typer.core import TyperGroup
 
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_DEVICES
 from optpart.base.terminal import say
-from optpart.commands.options import Seed, forcible
+from optpart.commands.options import NewInstance, Seed, forcible, say_size
 from optpart.commands.options import output as written
 
 if TYPE_CHECKING:
@@ -81,7 +83,9 @@ def _offered(make: Callable[..., Any]) -> Iterator[inspect.Parameter]:
         if get_origin(hints[name]) is Annotated
     ]  # fmt: skip
     yield from (one for one in found if one.default is one.empty)
-    kind = f"interop.formats.{'cluster_toml' if hints['return'] is Cluster else 'native'}:KIND"
+    kind = (
+        f"optpart.interop.formats.{'cluster_toml' if hints['return'] is Cluster else 'native'}:KIND"
+    )
     needed = Annotated[Path, written(kind)]
     yield inspect.Parameter("output", inspect.Parameter.KEYWORD_ONLY, annotation=needed)
     yield from (one for one in found if one.default is not one.empty)
@@ -106,7 +110,54 @@ def write_generated(instance: Instance, output: Path) -> None:
     from optpart.interop.formats import native
 
     native.write(instance, output)
-    say(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
+    say_size(instance, output)
+
+
+def generate_replica(
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model",
+            help="alexnet, vgg16, inception-v2, inception-v3, inception-v3-aux, resnet-50, par-32 "
+            "or seq-32.",
+        ),
+    ],
+    output: NewInstance,
+    workers: Annotated[int, typer.Option(help="Copies of the model.", min=1, max=MOST_DEVICES)] = 1,
+    servers: Annotated[int, typer.Option(help="Parameter servers.", min=1, max=MOST_DEVICES)] = 1,
+    channels: Annotated[
+        int,
+        typer.Option(help="Channels from one sender to one receiver.", min=1, max=MOST_DEVICES),
+    ] = 1,
+    training: Annotated[
+        bool, typer.Option("--training", help="Include gradients, their transfers and updates.")
+    ] = False,
+    only_worker: Annotated[
+        bool,
+        typer.Option("--only-worker", help="Only the partition of one worker, without servers."),
+    ] = False,
+    batch: Annotated[
+        int, typer.Option(help="Samples per worker and iteration.", min=1, max=10**9)
+    ] = 32,
+    speed: Annotated[
+        str, typer.Option(help="Operations per microsecond of a worker and a server.")
+    ] = "500000",
+    bandwidth: Annotated[str, typer.Option(help="Bytes per microsecond of a channel.")] = "125",
+) -> None:
+    """Build a model replica with parameter servers; channels are devices ([H] §2.3)."""
+    from optpart.applications.ordering.models import base_model
+    from optpart.applications.ordering.replica import platform, replica, worker_partition
+
+    base, on = base_model(model), platform(batch, speed, bandwidth)
+    if only_worker:
+        if workers > 1:
+            raise InputError("--workers", "used with --only-worker", "leave one of them out")
+        instance = worker_partition(
+            base, servers=servers, channels=channels, training=training, on=on
+        )
+    else:
+        instance = replica(
+            base, workers=workers, servers=servers, channels=channels, training=training, on=on
+        )
+    write_generated(instance, output)
+    say(f"{base.size:,} parameters")

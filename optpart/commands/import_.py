@@ -4,83 +4,151 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from optpart.base.choices import Communication, Memory
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
 from optpart.base.terminal import say
-from optpart.commands.options import NewInstance, option_of
-from optpart.interop.formats.detect import FORMATS, Format
+from optpart.commands.options import LanguageModel, NewInstance, option_of, say_size, spread
+from optpart.interop.formats.detect import FORMATS, Format, format_of
 
 if TYPE_CHECKING:
     from optpart.interop.costs.costed import Costed
     from optpart.interop.devices.named import NamedCluster
     from optpart.problem.instance import Instance
-    from optpart.problem.model import Communication, Memory
 
 _SUFFIXES = ", ".join(suffix for row in FORMATS.values() for suffix in row.suffixes)
 _FORMATS = ", ".join(f"{row.name} ({row.summary})" for row in FORMATS.values())
 
 
-class Memories(StrEnum):
-    """The memory models."""
-
-    none = "none"
-    estimate = "estimate"
-    edges = "edges"
-    refcount = "refcount"
+def _count(help: str) -> Any:
+    return typer.Option(help=help, min=1, max=MOST_TOKENS)
 
 
-class Communications(StrEnum):
-    """The communication models."""
-
-    delay = "delay"
-    sendrecv = "sendrecv"
-    link = "link"
-    port = "port"
+def _given(options: object, **read: Any) -> dict[str, Any]:
+    """Return the options that were given, and those that were read."""
+    every = {**vars(options), **read}
+    return {name: value for name, value in every.items() if not (value is None or value is False)}
 
 
-#: Headings of ``--help``.
-_MODELS, _LANGUAGE = "Models", "Language models"
-_OTHERS, _COSTS = "Workflows and profiles", "Costs"
+@dataclass(frozen=True)
+class Costing:
+    """Options of sources of costs."""
+
+    measured: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="DEVICE=FILE: times that were measured on a device or a type of device; "
+            "repeatable."
+        ),
+    ] = None
+    fill: Annotated[str | None, typer.Option(help="roofline: estimate what was not measured.")] = (
+        None
+    )
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Keep fractions of measured nanoseconds.")
+    ] = False
+    efficiencies: Annotated[
+        Path | None, typer.Option(help="Attained parts of peaks by class, .toml.")
+    ] = None
+    node_memory: Annotated[Path | None, typer.Option(help="Memory statistics of ONNX Runtime.")] = (
+        None
+    )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given, as :class:`optpart.interop.costs.registry.Options` has them."""
+        return _given(self, measured=_pairs("--measured", self.measured, Path))
 
 
-def _option(*names: str, help: str, panel: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel)
+@dataclass(frozen=True)
+class Reading:
+    """Options of readers of models, workflows and profiles."""
+
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE: an open size of an ONNX or PyTorch model; repeatable."),
+    ] = None
+    model: Annotated[str | None, typer.Option(help="Which model of several in the file.")] = None
+    break_cycles: Annotated[
+        bool,
+        typer.Option(
+            "--break-cycles",
+            help="Remove edges that close while loops of TensorFlow, and list them.",
+        ),
+    ] = False
+    language: LanguageModel = field(default_factory=LanguageModel)
+    tokens: Annotated[int | None, _count("New tokens per sequence.")] = None
+    kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None
+    activations: Annotated[str | None, typer.Option(help="Type of hidden states.")] = None
+    tied: Annotated[
+        str | None, typer.Option(help="copy or share a matrix of embedding and head.")
+    ] = None
+    logits: Annotated[str | None, typer.Option(help="last (default) or all.")] = None
+    bandwidth: Annotated[
+        str | None, typer.Option(help="Between the machines of a workflow, such as '10 Gbit/s'.")
+    ] = None
+    latency: Annotated[
+        str | None, typer.Option(help="Between the machines of a workflow, such as '1 us'.")
+    ] = None
+    cores: Annotated[
+        bool, typer.Option("--cores", help="A device per core of a workflow's machines.")
+    ] = False
+    inputs: Annotated[
+        bool, typer.Option("--inputs", help="A vertex hands out the input files of a workflow.")
+    ] = False
+    training: Annotated[
+        bool, typer.Option("--training", help="Forward and backward pass of a PipeDream profile.")
+    ] = False
+    microbatch: Annotated[int | None, _count("Of a Sailor profile.")] = None
+    tensor_parallel: Annotated[int | None, _count("Degree of a Sailor profile.")] = None
+    measured_pass: Annotated[
+        str | None, typer.Option(help="forward, backward or training of a Sailor profile.")
+    ] = None
+    gpus: Annotated[
+        list[str] | None, typer.Option(help="GPU types of a Sailor profile; repeatable.")
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given, as readers have them."""
+        return _given(
+            self,
+            **vars(self.language),
+            language=None,
+            shape=None,
+            shapes=_pairs("--shape", self.shape, int),
+        )
 
 
-def _count(*, help: str, panel: str) -> Any:
-    return typer.Option(help=help, rich_help_panel=panel, min=1, max=MOST_TOKENS)
+@dataclass(frozen=True)
+class Asked:
+    """Arguments and options of ``optpart import``; what makes the instance."""
 
-
-def _flag(name: str, *, help: str, panel: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=panel)
-
-
-def import_(
     file: Annotated[
         Path,
         typer.Argument(
             help=f"A file ({_SUFFIXES}, or of another FORMAT), a folder, or the name of a language "
             "model, such as llama-3-8b."
         ),
-    ],
-    output: NewInstance,
+    ]
+    output: NewInstance
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
             help=f"{_FORMATS}; needed only if neither suffix nor content identifies the format.",
         ),
-    ] = None,
+    ] = None
     cluster: Annotated[
         Path | None, typer.Option(help="Devices: a .toml, or the device .csv of a thesis graph.")
-    ] = None,
+    ] = None
     devices: Annotated[
         int | None,
         typer.Option(
@@ -88,250 +156,49 @@ def import_(
             min=1,
             max=MOST_DEVICES,
         ),
-    ] = None,
+    ] = None
     costs: Annotated[
         str | None,
         typer.Option(
             help="Where run times come from: roofline, file, measured, drawn, unit, or a CSV with "
             "name, ops, memory, sizes. Instances have their own; all else needs this."
         ),
-    ] = None,
+    ] = None
     memory: Annotated[
-        Memories | None,
+        Memory | None,
         typer.Option(
             help="How memory counts; by default, limits of the devices count if there are any, "
             "and an instance's file decides."
         ),
-    ] = None,
+    ] = None
     communication: Annotated[
-        Communications | None,
+        Communication | None,
         typer.Option(
             metavar="MODEL", help="How transfers count: delay (default), sendrecv, link or port."
         ),
-    ] = None,
+    ] = None
     seed: Annotated[
         int | None,
         typer.Option(help="Seed of what is drawn; 0 by default.", min=0, max=LARGEST_SEED),
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None,
+    ] = None
+    name: Annotated[str | None, typer.Option(help="Name of the instance.")] = None
     colocate: Annotated[
         str | None,
         typer.Option(
             help="Regular expression; vertices whose names start with the same match are colocated."
         ),
-    ] = None,
-    measured: Annotated[
-        list[str] | None,
-        _option(
-            help="DEVICE=FILE: times that were measured on a device or a type of device; "
-            "repeatable.",
-            panel=_COSTS,
-        ),
-    ] = None,
-    fill: Annotated[
-        str | None, _option(help="roofline: estimate what was not measured.", panel=_COSTS)
-    ] = None,
-    exact: Annotated[
-        bool, _flag("--exact", help="Keep fractions of measured nanoseconds.", panel=_COSTS)
-    ] = False,
-    efficiencies: Annotated[
-        Path | None, _option(help="Attained parts of peaks by class, .toml.", panel=_COSTS)
-    ] = None,
-    node_memory: Annotated[
-        Path | None, _option(help="Memory statistics of ONNX Runtime.", panel=_COSTS)
-    ] = None,
-    shape: Annotated[
-        list[str] | None,
-        _option(
-            help="NAME=VALUE: an open size of an ONNX or PyTorch model; repeatable.", panel=_MODELS
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, _option(help="Which model of several in the file.", panel=_MODELS)
-    ] = None,
-    break_cycles: Annotated[
-        bool,
-        _flag(
-            "--break-cycles",
-            help="Remove edges that close while loops of TensorFlow, and list them.",
-            panel=_MODELS,
-        ),
-    ] = False,
-    mode: Annotated[
-        str | None, _option(help="decode (default) or prefill.", panel=_LANGUAGE)
-    ] = None,
-    tokens: Annotated[int | None, _count(help="New tokens per sequence.", panel=_LANGUAGE)] = None,
-    context: Annotated[
-        int | None, _count(help="Positions that the cache has room for.", panel=_LANGUAGE)
-    ] = None,
-    batch: Annotated[int | None, _count(help="Sequences.", panel=_LANGUAGE)] = None,
-    granularity: Annotated[
-        str | None,
-        _option(
-            help="block (default), attention+mlp or attention+mlp+experts (default of GGUF files "
-            "with experts); of PyTorch operation (default) or module.",
-            panel=_LANGUAGE,
-        ),
-    ] = None,
-    weights: Annotated[
-        str | None,
-        _option(help="Type of the weights of a named model, such as q4_K.", panel=_LANGUAGE),
-    ] = None,
-    kv_dtype: Annotated[
-        str | None, _option(help="Type of keys and values.", panel=_LANGUAGE)
-    ] = None,
-    activations: Annotated[
-        str | None, _option(help="Type of hidden states.", panel=_LANGUAGE)
-    ] = None,
-    tied: Annotated[
-        str | None,
-        _option(help="copy or share a matrix of embedding and head.", panel=_LANGUAGE),
-    ] = None,
-    logits: Annotated[str | None, _option(help="last (default) or all.", panel=_LANGUAGE)] = None,
-    reserve: Annotated[
-        str | None,
-        _option(
-            help="Memory of every device that is kept free, such as '2 GiB' or 0; by default 1 GiB "
-            "for the runtime, and room for intermediate results.",
-            panel=_LANGUAGE,
-        ),
-    ] = None,
-    bandwidth: Annotated[
-        str | None,
-        _option(help="Between the machines of a workflow, such as '10 Gbit/s'.", panel=_OTHERS),
-    ] = None,
-    latency: Annotated[
-        str | None,
-        _option(help="Between the machines of a workflow, such as '1 us'.", panel=_OTHERS),
-    ] = None,
-    cores: Annotated[
-        bool, _flag("--cores", help="A device per core of a workflow's machines.", panel=_OTHERS)
-    ] = False,
-    inputs: Annotated[
-        bool,
-        _flag("--inputs", help="A vertex hands out the input files of a workflow.", panel=_OTHERS),
-    ] = False,
-    training: Annotated[
-        bool,
-        _flag(
-            "--training", help="Forward and backward pass of a PipeDream profile.", panel=_OTHERS
-        ),
-    ] = False,
-    microbatch: Annotated[int | None, _count(help="Of a Sailor profile.", panel=_OTHERS)] = None,
-    tensor_parallel: Annotated[
-        int | None, _count(help="Degree of a Sailor profile.", panel=_OTHERS)
-    ] = None,
-    measured_pass: Annotated[
-        str | None,
-        _option(help="forward, backward or training of a Sailor profile.", panel=_OTHERS),
-    ] = None,
-    gpus: Annotated[
-        list[str] | None, _option(help="GPU types of a Sailor profile; repeatable.", panel=_OTHERS)
-    ] = None,
-) -> None:
-    """Make an instance of a graph, a model, a workflow or a profile.
+    ] = None
+    costing: Costing = field(default_factory=Costing)
+    reading: Reading = field(default_factory=Reading)
 
-    Instances are read as they are. Everything else is a workload: it needs
-    devices (--cluster or --devices) and --costs.
-    """
-    from dataclasses import replace
-
-    from optpart.interop.formats import native
-    from optpart.interop.formats.detect import format_of
-
-    reading = {
-        "shapes": _pairs("--shape", shape, int),
-        "model": model,
-        "break_cycles": break_cycles or None,
-        "mode": mode,
-        "tokens": tokens,
-        "context": context,
-        "batch": batch,
-        "granularity": granularity,
-        "weights": weights,
-        "kv_dtype": kv_dtype,
-        "activations": activations,
-        "tied": tied,
-        "logits": logits,
-        "reserve": reserve,
-        "bandwidth": bandwidth,
-        "latency": latency,
-        "cores": cores or None,
-        "inputs": inputs or None,
-        "training": training or None,
-        "microbatch": microbatch,
-        "tensor_parallel": tensor_parallel,
-        "measured_pass": measured_pass,
-        "gpus": gpus,
-    }
-    costing = {
-        "measured": _pairs("--measured", measured, Path),
-        "fill": fill,
-        "exact": exact or None,
-        "efficiencies": efficiencies,
-        "node_memory": node_memory,
-    }
-    row = format_of(file, format_)
-    if row.content != "name" and not os.path.exists(file):
-        problem = "cannot be read (No such file or directory)"
-        raise InputError("", problem, "name a readable file", str(file))
-    asked = _Asked(
-        file,
-        row,
-        format_,
-        cluster,
-        devices,
-        costs,
-        None if memory is None else memory.value,
-        None if communication is None else communication.value,
-        seed,
-        colocate,
-        {key: value for key, value in reading.items() if value is not None},
-        {key: value for key, value in costing.items() if value is not None},
-    )
-    made = asked.made()
-    instance = made.instance if name is None else replace(made.instance, name=name)
-    native.write(instance, output)
-    for remark in made.remarks:
-        say(remark)
-    say(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
-
-
-def _pairs(option: str, given: list[str] | None, kind: type[int] | type[Path]) -> Any:
-    """Read what was given as ``NAME=VALUE``."""
-    if given is None:
-        return None
-    found: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.rpartition("=") if kind is int else each.partition("=")
-        if not (name and equals and value) or (kind is int and not value.isdecimal()):
-            what = "NAME=NUMBER" if kind is int else "DEVICE=FILE"
-            raise InputError(option, f"{each!r} is no {what}", f"give {what}")
-        if name in found:
-            raise InputError(option, f"{name!r} for the second time", "give it once")
-        found[name] = kind(value)
-    return found
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """The options that a user gave; ``None`` is not given."""
-
-    file: Path
-    row: Format
-    format: str | None
-    cluster: Path | None
-    devices: int | None
-    costs: str | None
-    memory: Memory | None
-    communication: Communication | None
-    seed: int | None
-    colocate: str | None
-    reading: Mapping[str, Any]
-    costing: Mapping[str, Any]
+    @cached_property
+    def row(self) -> Format:
+        """The format."""
+        row = format_of(self.file, self.format_)
+        if row.content != "name" and not os.path.exists(self.file):
+            problem = "cannot be read (No such file or directory)"
+            raise InputError("", problem, "name a readable file", str(self.file))
+        return row
 
     def made(self) -> Costed:
         """Make the instance; whatever means nothing to the file is refused."""
@@ -347,7 +214,7 @@ class _Asked:
                 raise InputError(option_of(option), why, remedy, str(self.file))
 
     def _refuse_reading(self, taken: Iterable[str]) -> None:
-        others = {key: value for key, value in self.reading.items() if key not in taken}
+        others = {key: value for key, value in self.reading.given.items() if key not in taken}
         self._refuse(others, f"means nothing to the format {self.row.name}")
 
     def _instance(self) -> Costed:
@@ -356,7 +223,12 @@ class _Asked:
 
         row = self.row
         self._refuse_reading(())
-        given = {"costs": self.costs, **self.costing, "seed": self.seed, "colocate": self.colocate}
+        given = {
+            "costs": self.costs,
+            **self.costing.given,
+            "seed": self.seed,
+            "colocate": self.colocate,
+        }
         self._refuse(given, "means nothing to an instance, which has its own costs")
         if row.needs_cluster:
             self._refuse(
@@ -366,20 +238,20 @@ class _Asked:
                 raise InputError("--cluster", "missing", "give the CSV of the devices")
             return self._with_models(row.load().read(self.file, self.cluster))
         self._refuse({"cluster": self.cluster}, "means nothing to an instance, which has devices")
-        return self._with_models(read_instance(self.file, self.format, self.devices))
+        return self._with_models(read_instance(self.file, self.format_, self.devices))
 
     def _on_machines(self) -> Costed:
         """Make an instance of a file that describes devices beside a workload."""
         from dataclasses import replace
 
         row = self.row
-        given = {"costs": self.costs, **self.costing}
+        given = {"costs": self.costs, **self.costing.given}
         why = "means nothing to the machines of the file, which have their own times"
         self._refuse(given, why, "leave it out, or give other devices with --cluster")
         self._refuse({"seed": self.seed}, "nothing is drawn")
         self._refuse({"colocate": self.colocate}, "needs devices", "give --cluster and --costs")
         self._refuse_reading(row.of_machines)
-        instance, remarks = row.load().read_instance(self.file, **self.reading)
+        instance, remarks = row.load().read_instance(self.file, **self.reading.given)
         made = self._with_models(instance, by_limits=True)
         return replace(made, remarks=(*remarks, *made.remarks))
 
@@ -415,11 +287,11 @@ class _Asked:
             seed=self.seed if costs == "drawn" else None,
             memory=self.memory,
             communication=self.communication,
-            **self.costing,
+            **self.costing.given,
         )
         check_options(costs, options)
         names = cluster.cluster.names
-        workload = read_workload(self.file, self.format, devices=names, **self.reading)
+        workload = read_workload(self.file, self.format_, devices=names, **self.reading.given)
         with FaultsOf(self.file):
             if self.colocate is not None:
                 graph = colocate_cells(workload.graph, self.colocate)
@@ -460,3 +332,38 @@ class _Asked:
         seed = self.seed or 0
         drawn = NamedCluster.unnamed(drawn_cluster(seed, self.devices))
         return drawn, (f"Speeds and bandwidths of {self.devices} devices were drawn, seed {seed}.",)
+
+
+@spread
+def import_(asked: Asked) -> None:
+    """Make an instance of a graph, a model, a workflow or a profile.
+
+    Instances are read as they are. Everything else is a workload: it needs
+    devices (--cluster or --devices) and --costs.
+    """
+    from dataclasses import replace
+
+    from optpart.interop.formats import native
+
+    made = asked.made()
+    instance = made.instance if asked.name is None else replace(made.instance, name=asked.name)
+    native.write(instance, asked.output)
+    for remark in made.remarks:
+        say(remark)
+    say_size(instance, asked.output)
+
+
+def _pairs(option: str, given: list[str] | None, kind: type[int] | type[Path]) -> Any:
+    """Read what was given as ``NAME=VALUE``."""
+    if given is None:
+        return None
+    found: dict[str, Any] = {}
+    for each in given:
+        name, equals, value = each.rpartition("=") if kind is int else each.partition("=")
+        if not (name and equals and value) or (kind is int and not value.isdecimal()):
+            what = "NAME=NUMBER" if kind is int else "DEVICE=FILE"
+            raise InputError(option, f"{each!r} is no {what}", f"give {what}")
+        if name in found:
+            raise InputError(option, f"{name!r} for the second time", "give it once")
+        found[name] = kind(value)
+    return found

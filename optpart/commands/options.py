@@ -6,17 +6,28 @@ If a file to write cannot be written, the option fails before the command does a
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, check_target, force
-from optpart.base.limits import LARGEST_SEED, MOST_SECONDS, MOST_WORKERS, check_seconds
+from optpart.base.limits import (
+    LARGEST_SEED,
+    MOST_SECONDS,
+    MOST_TOKENS,
+    MOST_WORKERS,
+    check_seconds,
+)
+from optpart.base.registry import load
+from optpart.base.terminal import say
+
+if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
 
 
 def _seconds(text: str, option: str = "--time-limit") -> float:
@@ -107,16 +118,14 @@ def file_to_write(
     ----------
     kind : str, optional
         Where to find the :class:`~optpart.base.files.Kind` of the file, or a function that returns
-        it for a path: ``module:name`` in the package. Without it, the command has to check the
-        path.
+        it for a path: ``module:name``. Without it, the command has to check the path.
     updated : bool
         Whether an existing file is updated rather than replaced, so that it cannot be forced.
     """
 
     def tried(path: Path | None) -> Path | None:
         if path is not None and kind is not None:
-            module, _, name = kind.partition(":")
-            found = getattr(import_module(f"optpart.{module}"), name)
+            found = load(kind)
             known = found if isinstance(found, Kind) else found(path)
             check_target(path, known, forcible=not updated)
         return path
@@ -177,9 +186,83 @@ def forcible(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-ResultFile = Annotated[Path | None, output("interop.formats.result:KIND")]
-NewInstance = Annotated[Path, output("interop.formats.native:KIND")]
-Picture = Annotated[Path, output("study.report.picture:kind_of")]
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of the parameters that are dataclasses.
+
+    The fields of one whose type is a dataclass are options, too.
+    """
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        command(**_gathered(command, given))
+
+    parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in _fields(command)]
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _fields(asked: Any) -> Iterator[inspect.Parameter]:
+    for one in inspect.signature(asked, eval_str=True).parameters.values():
+        if is_dataclass(one.annotation):
+            yield from _fields(one.annotation)
+        else:
+            yield one
+
+
+def _gathered(asked: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function or a dataclass, with dataclasses made of what is given."""
+    found = {}
+    for name, one in inspect.signature(asked, eval_str=True).parameters.items():
+        found[name] = _made(one.annotation, given) if is_dataclass(one.annotation) else given[name]
+    return found
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    return kind(**_gathered(kind, given))
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """Options of readers of language models."""
+
+    mode: Annotated[
+        str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
+    ] = None
+    context: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a language model: positions that the cache has room for.",
+            min=1,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Of a language model: sequences at once.", min=1, max=MOST_TOKENS),
+    ] = None
+    granularity: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
+            "(default of GGUF files with experts); of PyTorch operation (default) or module."
+        ),
+    ] = None
+    weights: Annotated[
+        str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
+    ] = None
+    reserve: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a language model: memory of every device that is kept free, such as '2 GiB' "
+            "or 0; by default 1 GiB for the runtime, and room for intermediate results."
+        ),
+    ] = None
+
+
+ResultFile = Annotated[Path | None, output("optpart.interop.formats.result:KIND")]
+NewInstance = Annotated[Path, output("optpart.interop.formats.native:KIND")]
+Picture = Annotated[Path, output("optpart.study.report.picture:kind_of")]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]
@@ -210,6 +293,13 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def whole(text: str, place: str) -> int:
+    """Read a whole number."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        raise InputError(place, f"{text!r}", "give a whole number ≥ 0")
+    return int(text)
+
+
 def sizes(texts: Sequence[str] | None) -> dict[str, int]:
     """Read ``--shape``, given as ``SYMBOL=SIZE``."""
     found = pairs(texts, "--shape")
@@ -217,3 +307,11 @@ def sizes(texts: Sequence[str] | None) -> dict[str, int]:
         if not (text.isascii() and text.isdecimal()) or len(text) > 18:
             raise InputError("--shape", f"{key}={text}", "give a whole number ≥ 0")
     return {key: int(text) for key, text in found.items()}
+
+
+def say_size(instance: Instance, output: Path) -> None:
+    """Print the size of an instance, and the file that it was written to."""
+    say(
+        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices → {output}"
+    )

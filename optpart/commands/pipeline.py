@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,12 +53,10 @@ def pipeline(
     check: Annotated[
         Path | None, typer.Option(help="Check this plan instead of making one.")
     ] = None,
-    output: Annotated[Path | None, written("exact.pipeline.plan_file:KIND")] = None,
+    output: Annotated[Path | None, written("optpart.exact.pipeline.plan_file:KIND")] = None,
     json: Json = False,
 ) -> None:
     """Split a graph into the stages of a pipeline with the least bottleneck, proven."""
-    from contextlib import nullcontext
-
     from optpart.api import pipeline_problem
     from optpart.api import plan as make_plan
     from optpart.base.files import written_first
@@ -82,7 +81,7 @@ def pipeline(
         device_order=listed_devices(device_order),
         sync_rate=sync_rate,
     )
-    with nullcontext() if output is None else written_first(lambda: write_plan(found, output)):
+    with written_first(partial(write_plan, found), output):
         if json:
             put(dumps_plan(found))
         else:

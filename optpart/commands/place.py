@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from optpart.base.limits import MOST_TOKENS
 from optpart.base.terminal import note, put
-from optpart.commands.options import ResultFile, pairs, sizes
+from optpart.commands.options import LanguageModel, ResultFile, pairs, sizes, spread
 from optpart.commands.options import time_limit as seconds
 from optpart.commands.results import leave, say_result
 
 
+@spread
 def place(
     model: Annotated[
         str,
@@ -35,28 +36,7 @@ def place(
         float,
         seconds("Seconds to search for the plan, after devices are measured and files read."),
     ] = 30.0,
-    context: Annotated[
-        int | None,
-        typer.Option(help="Of a language model: positions of the cache.", min=1, max=MOST_TOKENS),
-    ] = None,
-    batch: Annotated[
-        int | None,
-        typer.Option(help="Of a language model: sequences at once.", min=1, max=MOST_TOKENS),
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
-    ] = None,
-    granularity: Annotated[
-        str | None,
-        typer.Option(help="Of a language model: block, attention+mlp or attention+mlp+experts."),
-    ] = None,
-    reserve: Annotated[
-        str | None,
-        typer.Option(help="Of a language model: memory of every device to keep free, or 0."),
-    ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="Of a language model: decode (default) or prefill.")
-    ] = None,
+    language: LanguageModel = LanguageModel(),  # noqa: B008
     shape: Annotated[
         list[str] | None,
         typer.Option(metavar="SYMBOL=SIZE", help="An open size of a model; repeatable."),
@@ -71,23 +51,13 @@ def place(
 
     What the command reads is written into the current folder, called after the model.
     """
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
     from optpart.placing.runtimes import place_model
     from optpart.study.report.console import plain_console
     from optpart.study.report.simulation import print_devices
 
-    reading: dict[str, Any] = {
-        "weights": weights,
-        "granularity": granularity,
-        "context": context,
-        "batch": batch,
-        "reserve": reserve,
-        "mode": mode,
-        "shapes": sizes(shape),
-    }
+    reading = {**vars(language), "shapes": sizes(shape)}
     found = place_model(
         model,
         cluster,
@@ -99,11 +69,7 @@ def place(
     )
     result = found.result
     assert result.schedule is not None
-    with (
-        nullcontext()
-        if output is None
-        else written_first(lambda: result_format.write(result, output))
-    ):
+    with written_first(partial(result_format.write, result), output):
         say_result(result)
         print_devices(plain_console(), result.instance, result.schedule)
         put(f"\n{found.command}\n")

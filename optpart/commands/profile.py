@@ -32,7 +32,7 @@ def fit(
             "bytes and time (us).",
         ),
     ],
-    output: Annotated[Path | None, written("applications.training.profile:KIND")] = None,
+    output: Annotated[Path | None, written("optpart.applications.training.profile:KIND")] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a line α + β·samples to each operation and kind of device, and to each link.

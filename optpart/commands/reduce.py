@@ -95,7 +95,7 @@ def reduce(
     answer = decide(chosen, source, method, budget=budget, seed=seed)
     written: list[str] = []
     left = max(0.0, min(SHORTEST, remaining(time_limit)))
-    with written_first(lambda: written.extend(_write(answer, paths, left))):
+    with written_first(lambda _: written.extend(_write(answer, paths, left)), paths[0]):
         if json:
             put(pretty({**document(answer), "written": written}))
         else:

@@ -8,10 +8,11 @@ A new command is a file in this folder and a row here; its docstring is its help
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from typer.core import TyperGroup
+
+from optpart.base.registry import load
 
 #: The module and function of each command.
 COMMANDS = {
@@ -33,7 +34,7 @@ COMMANDS = {
     "methods": "methods:methods",
     "ordering": "ordering:ordering",
     "reduce": "reduce:reduce",
-    "generate replica": "generate_replica:generate_replica",
+    "generate replica": "generate:generate_replica",
     "strategy compare": "strategy.compare:compare",
     "strategy solve": "strategy.solve:solve",
     "strategy bound": "strategy.bound:bound",
@@ -48,23 +49,18 @@ COMMANDS = {
 #: The class of each command group; its docstring is the help.
 GROUPS = {
     "generate": "generate:Generate",
-    "strategy": "strategy.group:StrategyGroup",
+    "strategy": "strategy.options:StrategyGroup",
     "profile": "profile:Profile",
 }
 
 
 def command(name: str) -> Callable[..., Any]:
     """Return the function behind a command."""
-    found: Callable[..., Any] = _load(COMMANDS[name])
+    found: Callable[..., Any] = load(f"optpart.commands.{COMMANDS[name]}")
     return found
 
 
 def group(name: str) -> type[TyperGroup]:
     """Return the class of a group."""
-    found: type[TyperGroup] = _load(GROUPS[name])
+    found: type[TyperGroup] = load(f"optpart.commands.{GROUPS[name]}")
     return found
-
-
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(f"optpart.commands.{module}"), name)

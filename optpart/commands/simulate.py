@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -30,8 +31,6 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Execute the graph under a placement and a scheduling strategy."""
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
     from optpart.interop.formats.json import pretty
@@ -44,11 +43,7 @@ def simulate(
     runs_ = simulation.run(instance, method, placed, range(seed, seed + runs))
     found = [run for run in runs_ if run.result.schedule is not None]
     best = min(found, key=lambda run: run.result.makespan or 0) if found else runs_[0]
-    with (
-        nullcontext()
-        if output is None
-        else written_first(lambda: result_format.write(best.result, output))
-    ):
+    with written_first(partial(result_format.write, best.result), output):
         if json:
             put(pretty(simulation.to_document(best)))
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base import clock
+from optpart.base.choices import Fix, Objective
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_WORKERS
 from optpart.base.terminal import complain, note, put, say
@@ -38,23 +39,6 @@ if TYPE_CHECKING:
     from optpart.study.sensitivity import Sensitivity
 
 
-class Objectives(StrEnum):
-    """The objectives of ``solve``."""
-
-    makespan = "makespan"
-    traffic = "traffic"
-    lexicographic = "lexicographic"
-    bottleneck = "bottleneck"
-
-
-class Fixed(StrEnum):
-    """The parts of a given schedule that ``solve`` can keep."""
-
-    placement = "placement"
-    order = "order"
-    both = "both"
-
-
 def solve(
     file: File,
     method: MethodName = "auto",
@@ -72,12 +56,12 @@ def solve(
     seed: Seed = 0,
     start: Start = None,
     objective: Annotated[
-        Objectives,
+        Objective,
         typer.Option(
             help="What to minimise; lexicographic means makespan, then traffic, bottleneck the "
             "largest load of a device, link or port."
         ),
-    ] = Objectives.makespan,
+    ] = "makespan",
     within: Annotated[
         str | None, typer.Option(help="Decide whether a makespan of at most this is possible.")
     ] = None,
@@ -90,7 +74,7 @@ def solve(
     ] = None,
     traffic_limit: Annotated[str | None, typer.Option(help="Greatest traffic allowed.")] = None,
     fix: Annotated[
-        Fixed | None,
+        Fix | None,
         typer.Option(
             help="The part of --start to keep; if the instance leaves no choice of devices, "
             "its placement needs no --start."
@@ -107,7 +91,7 @@ def solve(
             help="A new file in which search saves its state, at most every ten seconds; one that "
             "exists needs --resume. If saving fails, the search continues; if the last save fails, "
             "it exits with 2.",
-            kind="search.checkpoint:KIND",
+            kind="optpart.search.checkpoint:KIND",
             updated=True,
         ),
     ] = None,
@@ -139,8 +123,6 @@ def solve(
     json: Json = False,
 ) -> None:
     """Find a schedule, and prove as much about it as the method and the bounds can."""
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
     from optpart.interop.formats.json import pretty
@@ -159,7 +141,7 @@ def solve(
             )
     if pareto and (method not in ("auto", "cpsat") or output is not None):
         raise InputError("--pareto", "used with another method or --output", "leave them out")
-    if pareto and objective is not Objectives.makespan:
+    if pareto and objective != "makespan":
         raise InputError(
             "--pareto", "finds the front of makespan and traffic only", "leave --objective out"
         )
@@ -174,11 +156,11 @@ def solve(
     question = ask(
         instance,
         method,
-        objective=objective.value,
+        objective=objective,
         within=within,
         within_percent=within_percent,
         traffic_limit=traffic_limit,
-        fix=None if fix is None else fix.value,
+        fix=fix,
         start=start,
         contiguous=contiguous,
         device_order=listed_devices(device_order),
@@ -204,11 +186,7 @@ def solve(
     line.clear()
     if audit:
         _say_audit(question.audit(result))
-    with (
-        nullcontext()
-        if output is None
-        else written_first(lambda: result_format.write(result, output))
-    ):
+    with written_first(partial(result_format.write, result), output):
         asked = None if result.schedule is None else sensitivity
         if json and asked is not None:
             found = study(result, asked, seed=seed)

@@ -30,7 +30,7 @@ def _add_order(core: Core) -> None:
     """No edge goes from a later device of the order back to an earlier one."""
     reached = [_reached(core, u) for u in range(len(core.devices))]
     unit = core.instance.unit_of.tolist()
-    for u, v in sorted({(unit[a], unit[b]) for a, b, _ in core.edges()}):
+    for u, v in sorted({(unit[a], unit[b]) for a, b, _ in core.instance.graph.edges()}):
         for here, there in zip(reached[u], reached[v], strict=True):
             if isinstance(here, int) and isinstance(there, int):
                 if here > there:
@@ -70,7 +70,7 @@ def _add_block(core: Core, d: int) -> None:
     """No path leaves the block of a device and comes back to it."""
     before: dict[int, set[int]] = defaultdict(set)
     after: dict[int, set[int]] = defaultdict(set)
-    for u, v, _ in core.edges():
+    for u, v, _ in core.instance.graph.edges():
         before[v].add(u)
         after[u].add(v)
     topological = core.instance.graph.topological_order.tolist()

@@ -56,7 +56,7 @@ class Crossings:
         """Return, per tensor and device, the units (but the producer) that may consume it there."""
         unit = self.core.instance.unit_of
         found: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-        for u, v, tensor in self.core.edges():
+        for u, v, tensor in self.core.instance.graph.edges():
             if unit[u] == unit[v]:
                 continue
             for d, _ in self.core.literals(v):
@@ -182,7 +182,7 @@ class Crossings:
         if not self.rules.queues:
             return
         unit = self.core.instance.unit_of
-        for u, v, tensor in self.core.edges():
+        for u, v, tensor in self.core.instance.graph.edges():
             if unit[u] == unit[v]:
                 continue
             for d, there in self.core.literals(v):

@@ -162,10 +162,7 @@ def blocked_pairs(instance: Instance) -> dict[tuple[int, int], set[tuple[int, in
     np.fill_diagonal(apart, False)
     everywhere = set(zip(*(side.tolist() for side in apart.nonzero()), strict=True))
     blocked: dict[tuple[int, int], set[tuple[int, int]]] = {}
-    for u, v, tensor in zip(
-        graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
-        strict=True,
-    ):  # fmt: skip
+    for u, v, tensor in graph.edges():
         if unit[u] == unit[v]:
             continue
         links = everywhere

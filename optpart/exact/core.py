@@ -84,16 +84,6 @@ class Core:
         u = int(self.instance.unit_of[v])
         return [(d, self.on[u, d]) for d in self.devices[u]]
 
-    def edges(self) -> list[tuple[int, int, int]]:
-        """Return source, target and tensor of every edge."""
-        graph = self.instance.graph
-        return list(
-            zip(
-                graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
-                strict=True,
-            )
-        )  # fmt: skip
-
     def interval(
         self, start: Expression, size: int, literal: cp_model.IntVar
     ) -> cp_model.IntervalVar:

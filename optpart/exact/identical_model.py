@@ -41,9 +41,7 @@ class IdenticalModel:
 
     def _precedence(self) -> None:
         graph = self.instance.graph
-        for u, v in sorted(
-            set(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True))
-        ):
+        for u, v in sorted(set(graph.pairs())):
             self.model.add(self.start[v] >= self.start[u] + self.duration[u])
 
     def _as_many_as_devices(self) -> None:

@@ -116,19 +116,13 @@ class Intervals:
         graph, n = instance.graph, instance.vertices
         self.successors: list[dict[int, list[int]]] = [{} for _ in range(n)]
         self._predecessors: list[list[int]] = [[] for _ in range(n)]
-        edges = zip(
-            graph.edge_source.tolist(),
-            graph.edge_target.tolist(),
-            graph.edge_tensor.tolist(),
-            strict=True,
-        )
+        edges = graph.edges()
         for u, v, tensor in edges:
             if v not in self.successors[u]:
                 self.successors[u][v] = []
                 self._predecessors[v].append(u)
             self.successors[u][v].append(tensor)
-        self._position = np.empty(n, dtype=np.int64)
-        self._position[graph.topological_order] = np.arange(n)
+        self._position = graph.position
 
     @property
     def bound(self) -> int | None:

@@ -133,7 +133,7 @@ def _free(instance: Instance, ordered: set[tuple[Task, Task]]) -> Iterator[tuple
     producer, order = graph.tensor_vertex.tolist(), graph.topological_order
     after = [1 << v for v in range(instance.vertices)]  # as bits, a vertex itself and all after it
     successors = defaultdict(list)
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         successors[u].append(v)
     for u in reversed(order.tolist()):
         for v in successors[u]:

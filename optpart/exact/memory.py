@@ -66,7 +66,7 @@ class _Memory:
 
     def _active_edges(self) -> None:
         """An in-edge is active from its arrival until its target starts ([M] eq. 2)."""
-        for i, (u, v, tensor) in enumerate(self.core.edges()):
+        for i, (u, v, tensor) in enumerate(self.core.instance.graph.edges()):
             amount = int(self.core.task.size[tensor])
             where = [(d, x) for d, x in self.core.literals(v) if d in self.limited]
             if amount and where:
@@ -121,7 +121,7 @@ class _Memory:
     def _copies(self) -> None:
         """Every copy of a tensor is held until its last use there ([L] §3.1.6, [G] §5)."""
         consumers: dict[int, list[int]] = defaultdict(list)
-        for _, v, tensor in self.core.edges():
+        for _, v, tensor in self.core.instance.graph.edges():
             consumers[tensor].append(v)
         for tensor, amount in enumerate(self.core.task.size.tolist()):
             if amount:

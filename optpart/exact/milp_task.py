@@ -106,9 +106,6 @@ def passed_tensors(instance: Instance) -> Mapping[tuple[int, int], list[int]]:
     """Return the tensors passed between each pair of vertices."""
     graph = instance.graph
     passed: dict[tuple[int, int], list[int]] = {}
-    for u, v, tensor in zip(
-        graph.edge_source.tolist(), graph.edge_target.tolist(), graph.edge_tensor.tolist(),
-        strict=True,
-    ):  # fmt: skip
+    for u, v, tensor in graph.edges():
         passed.setdefault((u, v), []).append(tensor)
     return passed

@@ -84,7 +84,7 @@ class ScheduleModel(Core):
             return
         unit, k = self.instance.unit_of, self.instance.devices
         done: set[tuple[int, int, int]] = set()
-        for u, v, tensor in self.edges():
+        for u, v, tensor in self.instance.graph.edges():
             if unit[u] == unit[v]:
                 continue
             for d, there in self.literals(v):
@@ -115,7 +115,7 @@ class ScheduleModel(Core):
         """
         unit, grid = self.instance.unit_of, self.task.grid
         send = grid.send if self.instance.model.sends else 0 * grid.send
-        for u, v, tensor in self.edges():
+        for u, v, tensor in self.instance.graph.edges():
             self.model.add(self.start[v] >= self.end[u])
             if unit[u] == unit[v]:
                 continue

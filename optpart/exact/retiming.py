@@ -13,7 +13,7 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.solution.schedule import Schedule, Transfers, crossings, retime
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import simulate
 
 

@@ -14,8 +14,8 @@ from optpart.base.errors import InputError
 from optpart.base.files import Kind, of_document
 from optpart.base.languages import to_json
 from optpart.exporters.chain import EMBEDDING, HEAD, chain_of
-from optpart.exporters.llm import Text, modules_of
-from optpart.exporters.plan import Plan, named
+from optpart.exporters.llm import modules_of
+from optpart.exporters.plan import Plan, Text, named
 from optpart.interop.formats import hugging_face
 
 _DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"

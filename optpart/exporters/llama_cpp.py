@@ -28,8 +28,7 @@ from optpart.base.errors import InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_shell
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, chain_of
-from optpart.exporters.llm import NO_ORDER, Text
-from optpart.exporters.plan import Plan, named
+from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats.gguf import TENSORS
 from optpart.interop.formats.llm import ATTENTION, EXPERTS, MLP
 

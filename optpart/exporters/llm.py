@@ -14,15 +14,8 @@ from optpart.base.errors import ArgumentError, InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_shell
 from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
-from optpart.exporters.plan import Plan, named
+from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats import llm_names
-
-
-class Text(NamedTuple):
-    """Arguments for a runtime, and the parts of the plan that they lose."""
-
-    text: str
-    remarks: list[str]
 
 
 class Modules(NamedTuple):
@@ -81,7 +74,6 @@ VLLM = Kind(
 MEGATRON = Kind("options of Megatron", begins(rb"--pipeline-model-parallel-size \d+ --.*\n\Z"))
 
 _WHOLE = "import the model with whole blocks as vertices"
-NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
 
 
 def modules_of(chain: Chain, plan: Plan, architecture: str | None) -> list[tuple[str, Link]]:

@@ -1,4 +1,4 @@
-"""A result as targets need it: the device of every vertex, the order, and its own names."""
+"""A result as targets need it, and what they make of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
@@ -18,6 +19,16 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.solution.result import Result
 from optpart.study.report.verification import check_result
+
+#: A remark for runtimes that order operations by themselves.
+NO_ORDER = "{} schedules batches by itself: the start times of the plan are not kept."
+
+
+class Text(NamedTuple):
+    """A text for a runtime, and the parts of the plan that it loses."""
+
+    text: str
+    remarks: list[str]
 
 
 @dataclass(frozen=True)

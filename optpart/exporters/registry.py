@@ -23,8 +23,7 @@ from optpart.exporters import (
     tensorflow,
     torch,
 )
-from optpart.exporters.llm import Text
-from optpart.exporters.plan import Plan, unused
+from optpart.exporters.plan import Plan, Text, unused
 from optpart.exporters.trace import KIND as TRACE
 from optpart.exporters.trace import Scheduled, trace
 from optpart.problem.instance import Instance

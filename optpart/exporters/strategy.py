@@ -15,11 +15,11 @@ from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.compiler import Compiled
 from optpart.applications.training.graph import Role
 from optpart.applications.training.strategy import Decision
-from optpart.base.choices import choice
-from optpart.base.errors import ArgumentError, InputError
+from optpart.base.errors import InputError
 from optpart.base.files import Kind, begins, of_document
 from optpart.base.languages import to_comment, to_json
-from optpart.exporters.llm import Text
+from optpart.base.registry import Registry
+from optpart.exporters.plan import Text
 from optpart.exporters.torch import SPLIT, split_spec
 from optpart.problem.document import number
 
@@ -37,9 +37,7 @@ def export(compiled: Compiled, to: str) -> Text:
 
 def target(name: str) -> Target:
     """Return a target by its name."""
-    if name not in TARGETS:
-        raise ArgumentError("to", f"unknown {name!r}", choice(name, TARGETS))
-    return TARGETS[name]
+    return TARGETS.find(name)
 
 
 def device_strings(compiled: Compiled) -> Text:
@@ -246,8 +244,7 @@ def _are_strings(document: dict[str, object]) -> bool:
     return bool(document) and all(str(each).startswith("/job:") for each in document.values())
 
 
-#: By name.
-TARGETS = {
+_ROWS = {
     "devices": Target(device_strings, Kind("devices of operations", of_document(_are_strings))),
     "torch-stages": Target(torch_stages, SPLIT),
     "ranks": Target(
@@ -266,3 +263,6 @@ TARGETS = {
         ),
     ),
 }
+
+#: By name.
+TARGETS = Registry("to", _ROWS, Target)

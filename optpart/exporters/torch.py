@@ -17,8 +17,8 @@ from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_comment, to_python
 from optpart.exporters.chain import chain_of
-from optpart.exporters.llm import NO_ORDER, Text, modules_of
-from optpart.exporters.plan import Plan
+from optpart.exporters.llm import modules_of
+from optpart.exporters.plan import NO_ORDER, Plan, Text
 from optpart.interop.formats import pytorch
 
 SPLIT = Kind(

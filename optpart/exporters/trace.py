@@ -26,7 +26,7 @@ from optpart.base.errors import ArgumentError, InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_json
 from optpart.base.rounding import number
-from optpart.exporters.llm import Text
+from optpart.exporters.plan import Text
 from optpart.problem.instance import Instance
 from optpart.problem.units import TIME_UNITS
 from optpart.solution.memory_use import memory_use

@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from optpart.base.children.spawn import python
+from optpart.base.children.worker import python
 from optpart.base.errors import FailureError
 from optpart.kernels import store
 from optpart.kernels.compiled import Kernel

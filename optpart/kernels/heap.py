@@ -49,3 +49,17 @@ def heap_pop(key: Any, item: Any, size: int) -> Any:
     key[i] = at
     item[i] = what
     return size
+
+
+@inner
+def push(heap: Any, size: int, key: int) -> None:
+    """Add a key to a heap of ``size`` keys without items."""
+    heap_push(heap, heap, size, key, key)
+
+
+@inner
+def pop(heap: Any, size: int) -> Any:
+    """Remove the smallest of ``size`` keys, and return it."""
+    smallest = heap[0]
+    heap_pop(heap, heap, size)
+    return smallest

@@ -31,6 +31,7 @@ from optpart.kernels.struct import BoolCube, BoolMatrix, LongCube, LongMatrix, L
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import sharpened
 from optpart.lower_bounds.windows import NEVER, Windows, windows
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 
 #: Vertices of an interval, and cases of its tree, at most: one round after another, while there is
@@ -237,8 +238,7 @@ class Heads:
             head=self.head,
             never=never,
         )
-        self._position = np.empty(len(self.order), dtype=np.int64)
-        self._position[self.order] = np.arange(len(self.order))
+        self._position = inverse(self.order)
 
     def rise(self, growth: Growth, numbers: float = np.inf) -> Iterator[Step]:
         """Raise heads along a longest path, as far as the deadline permits; yield each step.

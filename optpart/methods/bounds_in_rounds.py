@@ -6,22 +6,31 @@ What an earlier run has written there is a claim, until this run has proven as m
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from optpart.base import clock
-from optpart.base.errors import FaultsOf, InputError
+from optpart.base.errors import ArgumentError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
+from optpart.exact.series.bound import SERIES
 from optpart.interop.formats.json import keys, parse_json, sequence, text, version
+from optpart.kernels.all import expect
 from optpart.lower_bounds.best import BOUNDS, Bound, LowerBound, each_bound, largest
 from optpart.methods.fingerprint import differing, fingerprint
+from optpart.methods.fitting import unfit_bounds
+from optpart.methods.solver_bound import solver_rows
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
 from optpart.search.checkpoint import check_new, resumed
 from optpart.solution.claim import Claim
+from optpart.solution.result import Budget
+
+_LOG = logging.getLogger(__name__)
 
 FORMAT = "optpart-bounds/1"
 KIND = Kind("a checkpoint of bounds", of_format(FORMAT))
@@ -181,6 +190,59 @@ class BoundsFile:
             self.fault = error
             if fault is None and self.warn is not None:
                 self.warn(error)
+
+
+def opened(
+    path: str | Path | None,
+    instance: Instance,
+    *,
+    resume: bool,
+    warn: Callable[[InputError], None] | None = None,
+) -> BoundsFile | None:
+    """Open the checkpoint of an instance; return ``None`` if there is none to keep.
+
+    Raises
+    ------
+    InputError
+        See :meth:`BoundsFile.open`; and if there is nothing to resume from.
+    """
+    if path is None:
+        if resume:
+            remedy = "name the file with `checkpoint`"
+            raise ArgumentError("resume", "no checkpoint to resume from", remedy)
+        return None
+    state = BoundsFile(Path(path), warn)
+    state.open(instance, resume=resume)
+    return state
+
+
+def every_bound(
+    instance: Instance,
+    seconds: float,
+    budget: Budget,
+    state: BoundsFile | None = None,
+    *,
+    seed: int = 0,
+    begins: Callable[[str], None] | None = None,
+) -> Iterator[LowerBound]:
+    """Compute the bounds of a user's question, solvers' last, but not what the memory lacks.
+
+    Parameters
+    ----------
+    seconds : float
+        What is left for them; without ``state``, those of its budget.
+    budget : Budget
+        Workers and memory of the solvers.
+    state : BoundsFile, optional
+        Where to keep them; then they go on as long as there is time.
+    """
+    expect()
+    unfit = unfit_bounds(instance, budget)
+    for name, why in unfit.items():
+        _LOG.warning("%s is left out: it %s", name, why)
+    besides = (SERIES, *solver_rows(budget.workers, seed, budget.memory))
+    compute = each_bound if state is None else partial(bounds_in_rounds, state=state)
+    return compute(instance, seconds, besides=besides, without=unfit, begins=begins)
 
 
 def bounds_in_rounds(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from optpart.base.children.crew import HERE, Crew
+from optpart.base.children.worker import LOCAL, Pool
 from optpart.methods import registry
 from optpart.methods.starts import UNTIMED, fills
 from optpart.problem.instance import Instance
@@ -30,7 +30,7 @@ def search(
     *,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
-    crew: Crew = HERE,
+    pool: Pool = LOCAL,
 ) -> Result:
     """Improve the best heuristic schedule until the budget ends.
 
@@ -47,7 +47,7 @@ def search(
     resume : bool
         Continue from the checkpoint; the time spent before counts. Its schedule is verified again;
         its bound is only claimed, and decides nothing.
-    crew : Crew
+    pool : Pool
         Where the processes run; on a cluster, the time they take to begin counts, and the reason
         of the result states it.
 
@@ -56,7 +56,7 @@ def search(
     InputError
         If the goal is not supported, or the checkpoint belongs to another instance.
     """
-    return _search("search", job, watch, checkpoint, resume, crew)
+    return _search("search", job, watch, checkpoint, resume, pool)
 
 
 @method
@@ -66,13 +66,13 @@ def hybrid(
     *,
     checkpoint: str | Path | StateFile | None = None,
     resume: bool = False,
-    crew: Crew = HERE,
+    pool: Pool = LOCAL,
 ) -> Result:
     """Search as :func:`search` does, and in large neighbourhoods repaired greedily and by CP-SAT.
 
     See :func:`search` for parameters and errors.
     """
-    return _search("hybrid", job, watch, checkpoint, resume, crew)
+    return _search("hybrid", job, watch, checkpoint, resume, pool)
 
 
 def _search(
@@ -81,7 +81,7 @@ def _search(
     watch: Watch | None,
     checkpoint: str | Path | StateFile | None,
     resume: bool,
-    crew: Crew,
+    pool: Pool,
 ) -> Result:
     from optpart.methods.fingerprint import fingerprint  # reads all sources
 
@@ -90,7 +90,7 @@ def _search(
         state = checkpoint if isinstance(checkpoint, StateFile) else StateFile(checkpoint)
         state.code = fingerprint(manner)
     return run_search(
-        manner, job, watch, starts=heuristic_starts, checkpoint=state, resume=resume, crew=crew
+        manner, job, watch, starts=heuristic_starts, checkpoint=state, resume=resume, pool=pool
     )
 
 

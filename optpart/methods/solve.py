@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from optpart.base import clock
-from optpart.base.choices import choice
+from optpart.base.choices import Fix as Fix
+from optpart.base.choices import Objective, choice
 from optpart.base.errors import ArgumentError, InputError, OptpartError, PluginError
 from optpart.base.limits import MOST_WORKERS, available_processors
 from optpart.exact.cross_check import compare, confirmed
@@ -28,7 +29,7 @@ from optpart.problem.rational import non_negative, rational
 from optpart.search.checkpoint import StateFile, check_new
 from optpart.search.layout import read_start
 from optpart.solution.audit import audited, described
-from optpart.solution.goal import Goal, Objective
+from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.names import NamedOrder, NamedPlacement, given_device_order
 from optpart.solution.pruning import ALL
@@ -44,9 +45,6 @@ from optpart.solution.result import (
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
-
-#: The parts of a schedule that can be fixed.
-Fix = Literal["placement", "order", "both"]
 
 #: A schedule or result, the path of a result file, or the name of a strategy.
 Start = str | Path | Schedule | Result
@@ -204,7 +202,7 @@ class Question:
                 remarks.append(f"used {cluster.workers} of {budget.workers} workers")
             begin = clock.now()
             job = replace(self.job, budget=replace(budget, workers=cluster.workers))
-            result = registry.run(self.method, job, watch, crew=cluster, **self.options)
+            result = registry.run(self.method, job, watch, pool=cluster, **self.options)
         reason = "; ".join(part for part in (result.reason, *remarks) if part)
         return replace(result, reason=reason), begin
 
@@ -357,8 +355,8 @@ def _cluster(engine: str, method: str) -> str | None:
         return None
     from optpart.methods.cluster import address
 
-    if not registry.takes(method, "crew"):
-        able = registry.listed(registry.taking("crew"))
+    if not registry.takes(method, "pool"):
+        able = registry.listed(registry.taking("pool"))
         raise ArgumentError(
             "engine", f"{method} does not run on several machines", f"use it with `method` {able}"
         )

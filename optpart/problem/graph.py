@@ -138,6 +138,11 @@ class Graph:
         """Vertex number by name."""
         return {name: v for v, name in enumerate(self.names)}
 
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """The position of each vertex in the topological order."""
+        return inverse(self.topological_order)
+
     @cached_property
     def in_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Edges by target: ``edges[start[v]:start[v+1]]`` enter ``v``."""
@@ -152,6 +157,15 @@ class Graph:
     def tensor_edges(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Edges by tensor: ``edges[start[t]:start[t+1]]`` consume ``t``."""
         return grouped(self.edge_tensor, self.tensors)
+
+    def edges(self) -> list[tuple[int, int, int]]:
+        """List source, target and tensor of every edge."""
+        ends = self.edge_source.tolist(), self.edge_target.tolist(), self.edge_tensor.tolist()
+        return list(zip(*ends, strict=True))
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """List source and target of every edge."""
+        return list(zip(self.edge_source.tolist(), self.edge_target.tolist(), strict=True))
 
     def tensor_name(self, tensor: int) -> str:
         """Return ``vertex:output`` or, for a control signal, ``vertex (control)``."""
@@ -287,13 +301,17 @@ class Graph:
                 outputs=[outputs[v][i] for i in sorted(outputs[v])],
                 **{key: value for key, value in known.items() if value is not None},
             )
-        for u, v, tensor in zip(
-            self.edge_source.tolist(), self.edge_target.tolist(), self.edge_tensor.tolist(),
-            strict=True,
-        ):  # fmt: skip
+        for u, v, tensor in self.edges():
             output = int(self.tensor_output[tensor])
             graph.add_edge(names[u], names[v], output=None if output == CONTROL else output)
         return graph
+
+
+def inverse(order: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the position of each number in a permutation of 0, 1, 2, …"""
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    return position
 
 
 def grouped(key: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -17,7 +17,7 @@ from optpart.base.arguments import checked
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
 from optpart.base.escaping import brief, writable
-from optpart.base.showing import Shown, faces
+from optpart.base.showing import Shown, notebook
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
 from optpart.problem.durations import Durations
@@ -137,7 +137,7 @@ class Instance(Shown):
         ax : Axes, optional
             Where to draw; by default, a new figure of pyplot.
         """
-        axes: Axes = faces().plot_graph(self, placement, ax)
+        axes: Axes = notebook().plot_graph(self, placement, ax)
         return axes
 
     def to_networkx(self) -> nx.MultiDiGraph[str]:
@@ -153,7 +153,7 @@ class Instance(Shown):
         InputError
             If pandas is not installed.
         """
-        return faces().frame_of_instance(self)
+        return notebook().frame_of_instance(self)
 
     # --- sizes -----------------------------------------------------------------------------
 

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from optpart.base.arguments import checked_names
+from optpart.base.choices import Communication as Communication
+from optpart.base.choices import Memory as Memory
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative
 
-Communication = Literal["delay", "sendrecv", "link", "port"]
-Memory = Literal["none", "estimate", "edges", "refcount"]
 Release = Literal["end", "start"]
 
 #: What carries out one task at a time, or as many transfers as a port has channels: its kind, and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -36,6 +36,14 @@ class Work:
     flops: NDArray[np.int64]
     read: NDArray[np.int64]
     written: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, kinds: Iterable[str], precisions: Iterable[str], counts: Sequence[tuple[int, int, int]]
+    ) -> Work:
+        """Collect the work of vertices from their operations, bytes read and bytes written."""
+        flops, read, written = np.array(counts, dtype=np.int64).reshape(-1, 3).T.copy()
+        return cls(tuple(kinds), tuple(precisions), flops, read, written)
 
     def __post_init__(self) -> None:
         for array in (self.flops, self.read, self.written):

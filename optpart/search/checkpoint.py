@@ -16,6 +16,7 @@ import numpy as np
 from optpart.base.errors import ArgumentError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
 from optpart.interop.formats.json import keys, parse_json, text, version
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.problem.rational import non_negative
 from optpart.search.plan import Layout
@@ -150,8 +151,7 @@ def _checkpoint(document: Any, instance: Instance) -> Checkpoint:
     device = _whole(fields.get("device"), "device", n, k)
     order = _whole(fields.get("order"), "order", n, n)
     eager = _whole(fields.get("eager"), "eager", t, 2)
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     graph = instance.graph
     before = position[graph.edge_source] < position[graph.edge_target]
     if len(np.unique(order)) < n or not before.all():

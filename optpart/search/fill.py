@@ -17,6 +17,7 @@ from optpart.base.clock import is_time_up
 from optpart.base.errors import InputError
 from optpart.kernels.compiled import Arrays, arrays, run_time, short_kernel
 from optpart.kernels.struct import Bools
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.search.execute import EDGES, Execution, Rules, execute, execution, peaks, rules
 from optpart.search.plan import Links, Plan, empty_plan, links
@@ -122,8 +123,7 @@ class _Filler:
         """Yield the fills of these orders of devices in which none is filled beyond a share."""
         unit_of = self.instance.unit_of
         units = np.argsort(np.unique(unit_of[order], return_index=True)[1])
-        place = np.empty(len(units), dtype=np.int64)
-        place[units] = np.arange(len(units))
+        place = inverse(units)
         self.plan.order[:] = order
         for devices in rows:
             if self.ended:

@@ -15,13 +15,14 @@ from optpart.base.errors import FaultsOf, InputError
 from optpart.interop.formats.json import keys
 from optpart.interop.formats.result import read_document, schedule_from_dict
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, kernel, nothing_placed
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational
 from optpart.search.balance import balanced, unlimited
 from optpart.search.plan import Ints, Layout
 from optpart.solution.schedule import Schedule, Transfers
 from optpart.strategies.partition.common import unit_time
-from optpart.strategies.partition.insertion import by_priority, topological_position
+from optpart.strategies.partition.insertion import by_priority
 
 #: Maximal number of attempts to place the units, each in another order.
 _TRIES = 100
@@ -31,7 +32,7 @@ def layout_of(instance: Instance, schedule: Schedule, *, eager: bool = True) -> 
     """Return a layout that reproduces a schedule, or an equally good one if transfers queue."""
     start = schedule.start.floats
     end = np.array([float(schedule.end(instance, v)) for v in range(instance.vertices)])
-    order = np.lexsort((topological_position(instance), end, start)).astype(np.int32)
+    order = np.lexsort((instance.graph.position, end, start)).astype(np.int32)
     if not _topological(instance, order):
         order = by_priority(instance, -start)
     return Layout(
@@ -40,8 +41,7 @@ def layout_of(instance: Instance, schedule: Schedule, *, eager: bool = True) -> 
 
 
 def _topological(instance: Instance, order: Ints) -> bool:
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order))
+    position = inverse(order)
     graph = instance.graph
     return bool((position[graph.edge_source] < position[graph.edge_target]).all())
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optpart.kernels.compiled import UNLIMITED
+from optpart.problem.graph import inverse
 from optpart.search.plan import Ints, Layout
 from optpart.search.state import State
 
@@ -144,8 +145,7 @@ class _Cut:
     def _close_together(self) -> Ints:
         """Return the freed units that a part of bounded width holds; sets first and last."""
         a, freed = self.a, self.p.freed
-        position = np.empty(len(self.order), dtype=np.int64)
-        position[self.order] = np.arange(len(self.order))
+        position = inverse(self.order)
         starts = a.unit_start
         spans = [position[a.unit_vertex[starts[u] : starts[u + 1]]] for u in freed.tolist()]
         low = np.array([int(span.min()) for span in spans])

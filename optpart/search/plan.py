@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optpart.exact.series.parts import is_cut
 from optpart.kernels.compiled import Arrays, arrays, crossing_time, kernel, run_time
 from optpart.kernels.struct import Struct
-from optpart.problem.graph import Graph, grouped
+from optpart.problem.graph import Graph, grouped, inverse
 from optpart.problem.instance import Instance
 from optpart.search.load_ratio import is_large, is_load_bound
 
@@ -171,8 +171,7 @@ def _crossing_sizes(graph: Graph) -> tuple[Floats, Floats]:
     Before and after are those of the topological order.
     """
     n, order = len(graph), graph.topological_order
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     made = position[graph.tensor_vertex]
     last = made.copy()
     np.maximum.at(last, graph.edge_tensor, position[graph.edge_target])

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from optpart.base import clock
-from optpart.base.children.crew import HERE, Crew
+from optpart.base.children.worker import LOCAL, Pool
 from optpart.base.clock import limited
 from optpart.base.errors import UnsupportedError
 from optpart.base.files import held
@@ -95,7 +95,7 @@ def run_search(
     starts: SearchStarts,
     checkpoint: StateFile | None = None,
     resume: bool = False,
-    crew: Crew = HERE,
+    pool: Pool = LOCAL,
 ) -> Result:
     """Improve the best initial schedule until the budget ends.
 
@@ -105,13 +105,13 @@ def run_search(
         The way in which layouts are modified.
     starts : callable
         Generates the initial schedules.
-    crew : Crew
+    pool : Pool
         Where all searchers but the first run.
 
     See :func:`optpart.methods.search.search` for the other parameters and for errors.
     """
     check_scope(job.instance, job.goal)
-    run = _Search(manner, job, watch, starts, crew)
+    run = _Search(manner, job, watch, starts, pool)
     if checkpoint is not None:
         run.checkpoint = checkpoint
         with held(checkpoint.path, "another search"):
@@ -132,7 +132,7 @@ class _Search:
         job: Job,
         watch: Watch | None,
         starts: SearchStarts,
-        crew: Crew,
+        pool: Pool,
     ) -> None:
         told = None if watch is None else lambda step: watch(self._detailed(step))
         self.record = Record(job, told, bound=Fraction(0))
@@ -143,9 +143,9 @@ class _Search:
         self.job = job
         self.instance = job.instance
         self.budget = job.budget
-        self.crew = crew
+        self.pool = pool
         # More searchers than processors would only take turns.
-        self.workers = min(job.budget.workers, crew.workers)
+        self.workers = min(job.budget.workers, pool.workers)
         self.seed = job.seed
         self.goal = job.goal
         self.rng = np.random.default_rng(job.seed)
@@ -194,7 +194,7 @@ class _Search:
     def _remarks(self) -> Iterator[str]:
         """Say when searchers elsewhere began."""
         begun = [process.begun - self.record.begin for process in self.processes if process.begun]
-        if self.crew.remote and self.engaged:
+        if self.pool.remote and self.engaged:
             last = f", the last after {max(begun):.1f} s" if begun else ""
             yield f"{len(begun)} of {len(self.processes)} searchers elsewhere began{last}"
 
@@ -215,7 +215,7 @@ class _Search:
             )
         if not self._spent():
             self.processes = [
-                SearcherProcess(self.crew, number) for number in range(2, self.workers + 1)
+                SearcherProcess(self.pool, number) for number in range(2, self.workers + 1)
             ]
         if self.resumed is None or start is not None:
             self._start(start)
@@ -479,7 +479,7 @@ class _Search:
 
     def _receive(self, climb: Searcher) -> None:
         for process in self.processes:
-            for message in process.received():
+            for message in process.messages():
                 if isinstance(message, Bounded):
                     self._bounded(message.value)
                 elif message.value < climb.value:

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from optpart.base import clock
-from optpart.base.children.crew import Crew
 from optpart.base.children.losses import lose, pass_on
-from optpart.base.children.worker import Worker, WorkerDiedError
+from optpart.base.children.worker import Pool, Worker, WorkerDiedError
 from optpart.search.messages import Bounded, Improvement, Moves, SearcherTask
 
 
@@ -30,20 +29,20 @@ class SearcherProcess:
         Why it has died; empty if it has not.
     """
 
-    def __init__(self, crew: Crew, number: int) -> None:
+    def __init__(self, pool: Pool, number: int) -> None:
         self.number = number
         self.moves = 0
         self.improvements: Counter[str] = Counter()
         self._missing: tuple[str, ...] = ()
         self.begun: float | None = None
         self.lost = ""
-        self.worker = crew.hire("optpart.search.worker")
+        self.worker = pool.hire("optpart.search.worker")
 
     def assign(self, task: SearcherTask) -> None:
         """Give the process its only task."""
         self.worker.send(task)
 
-    def received(self) -> Iterator[Improvement | Bounded]:
+    def messages(self) -> Iterator[Improvement | Bounded]:
         """Yield the messages received since the last call."""
         while not self.lost:
             try:

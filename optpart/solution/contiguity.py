@@ -47,7 +47,7 @@ def _backward(instance: Instance, device: list[int], order: Sequence[int]) -> st
         if d not in place:
             return f"{names[v]} is on {devices[d]}, which is not in the order of devices"
     graph = instance.graph
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         if place[device[u]] > place[device[v]]:
             return (
                 f"the edge from {names[u]} to {names[v]} goes from {devices[device[u]]} back to "
@@ -59,7 +59,7 @@ def _backward(instance: Instance, device: list[int], order: Sequence[int]) -> st
 def _returning(instance: Instance, device: list[int]) -> str:
     graph = instance.graph
     following: list[list[int]] = [[] for _ in device]
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         following[u].append(v)
     for d in sorted(set(device)):
         path = _return(device, following, d)

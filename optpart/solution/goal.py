@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from optpart.base.arguments import checked
+from optpart.base.choices import Objective as Objective
 from optpart.base.errors import ArgumentError, InputError, UnsupportedError
 from optpart.base.escaping import brief
 from optpart.problem.instance import Instance
@@ -26,8 +27,6 @@ from optpart.solution.names import (
     part_placement,
 )
 from optpart.solution.schedule import Schedule
-
-Objective = Literal["makespan", "traffic", "lexicographic", "bottleneck"]
 
 #: What the values and bounds of a schedule measure.
 Measure = Literal["makespan", "traffic", "bottleneck"]

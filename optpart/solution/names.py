@@ -161,7 +161,7 @@ def whole_order(
     lists = lists_of(instance, order, dict(enumerate(placement)))
     graph = instance.graph
     before: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(instance.vertices), ()))
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         before.add(v, u)
     for numbers in lists:
         for u, v in pairwise(numbers):

@@ -15,7 +15,7 @@ from optpart.base.arguments import checked, checked_names
 from optpart.base.escaping import brief
 from optpart.base.limits import check_seconds, check_workers
 from optpart.base.rounding import number
-from optpart.base.showing import Shown, faces
+from optpart.base.showing import Shown, notebook
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.problem.units import with_unit
@@ -65,11 +65,6 @@ Watch = Callable[[Progress], None]
 #: Generates initial schedules for an instance, a seed and bytes of memory that may be used at most
 #: (see :class:`Budget`); the verifier has accepted them.
 Starts = Callable[[Instance, int, int | None], Iterable[Schedule]]
-
-
-def no_starts(instance: Instance, seed: int, memory: int | None) -> tuple[Schedule, ...]:
-    """Generate no initial schedules."""
-    return ()
 
 
 @checked_names
@@ -241,7 +236,7 @@ class Result(Shown):
         InputError
             If there is no schedule.
         """
-        axes: Axes = faces().plot_schedule(self, ax)
+        axes: Axes = notebook().plot_schedule(self, ax)
         return axes
 
     @checked
@@ -253,7 +248,7 @@ class Result(Shown):
         InputError
             If the method left no trace.
         """
-        axes: Axes = faces().plot_progress(self, ax)
+        axes: Axes = notebook().plot_progress(self, ax)
         return axes
 
     @checked
@@ -265,7 +260,7 @@ class Result(Shown):
         InputError
             If there is no schedule, or pandas is not installed.
         """
-        return faces().frame_of_result(self)
+        return notebook().frame_of_result(self)
 
     @property
     def gap(self) -> float | None:

@@ -12,6 +12,7 @@ from optpart.kernels.compiled import inner, short_kernel
 from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.struct import Floats, Longs, Struct
 from optpart.kernels.tasks import Tasks, tasks
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.solution.schedule import Schedule, crossings, retime
 from optpart.strategies.base import Partition
@@ -109,8 +110,7 @@ def execution_order(start: NDArray[np.float64], work: Tasks) -> list[int]:
     Tasks that start together are sorted by duration, since others may depend on those of length
     zero, and then topologically.
     """
-    rank = np.empty(len(start), dtype=np.int64)
-    rank[work.order] = np.arange(len(start))
+    rank = inverse(work.order)
     order: list[int] = np.lexsort((rank, start + work.duration, start)).tolist()
     return order
 

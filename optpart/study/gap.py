@@ -15,7 +15,7 @@ from optpart.base.errors import OptpartError
 from optpart.base.escaping import brief
 from optpart.base.limits import check_seed
 from optpart.base.rounding import double
-from optpart.base.showing import Shown, faces
+from optpart.base.showing import Shown, notebook
 from optpart.lower_bounds.best import BOUNDS, SECONDS, Bound, best_bound
 from optpart.methods import registry
 from optpart.problem import feasibility
@@ -135,7 +135,7 @@ class Comparison(Shown):
         self, kind: Literal["box", "profile", "mean"] = "mean", *, ax: Axes | None = None
     ) -> Axes:
         """Draw all methods; see :func:`optpart.plot_comparisons`."""
-        axes: Axes = faces().plot_comparisons([self], kind, ax=ax)
+        axes: Axes = notebook().plot_comparisons([self], kind, ax=ax)
         return axes
 
     def to_dataframe(self) -> DataFrame:
@@ -146,7 +146,7 @@ class Comparison(Shown):
         InputError
             If pandas is not installed.
         """
-        return faces().frame_of_comparison(self)
+        return notebook().frame_of_comparison(self)
 
     def over_reference(self, result: Result) -> float | None:
         """``makespan / reference − 1``."""

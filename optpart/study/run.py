@@ -20,6 +20,7 @@ from optpart.base.errors import (
 from optpart.exact.cross_check import confirmed
 from optpart.methods import registry
 from optpart.methods.fitting import require_memory
+from optpart.methods.parts import METHODS
 from optpart.problem.instance import Instance
 from optpart.solution.audit import audited, described, one_line, refusal
 from optpart.solution.goal import Goal
@@ -104,7 +105,7 @@ def execute(run: Run, watch: Watch | None = None) -> Result:
             result = replace(result, seconds=seconds)
         if result.refused:
             return result
-        return confirmed(result) if run.method in registry.SOLVERS else result
+        return confirmed(result) if run.method in METHODS.rows else result
     except KeyboardInterrupt:
         ended, reason = Termination.INTERRUPTED, "interrupted"
     except MemoryLimitError as error:

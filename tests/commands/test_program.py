@@ -80,10 +80,6 @@ def test_shells_complete_the_names_of_commands() -> None:
 
 
 class TestPlugin:
-    @pytest.fixture(autouse=True)
-    def forgotten(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "_own", {})
-
     @pytest.fixture
     def plugin(self, tmp_path: Path) -> Path:
         path = tmp_path / "mine.py"

@@ -412,13 +412,13 @@ class Elsewhere:
 
 
 def test_on_a_cluster_members_and_searchers_run_elsewhere() -> None:
-    crew = Elsewhere()
+    pool = Elsewhere()
     instance = draw_instance(3, "link", "none", vertices=110, devices=4)
-    result = auto(instance, budget=Budget(4, 4), crew=crew)
+    result = auto(instance, budget=Budget(4, 4), pool=pool)
     assert result.schedule is not None
     assert verify(instance, result.schedule) == []
-    assert set(crew.hired) == {
-        ("optpart.methods.portfolio.worker", 1),  # CP-SAT
+    assert set(pool.hired) == {
+        ("optpart.methods.portfolio.child", 1),  # CP-SAT
         ("optpart.search.worker", 1),
     }
-    assert len(crew.hired) == 3
+    assert len(pool.hired) == 3

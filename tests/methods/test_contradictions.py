@@ -23,7 +23,7 @@ from optpart.solution.result import Budget, Status
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import GoalKind, draw_goal
 
-METHODS = [name for name in registry.taking("goal") if registry.SOLVERS[name].available]
+METHODS = [name for name in registry.taking("goal") if registry.METHODS[name].available]
 
 
 def pair(*, only_b: bool = False, durations: Any = None) -> Instance:

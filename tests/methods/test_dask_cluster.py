@@ -170,7 +170,7 @@ def test_workers_killed_at_random_cost_their_share_only(
     seen = 0
     with connected(workers.address, 0, CODES) as cluster:
         cluster.take(3)
-        result = search(instance, budget=Budget(60, 4), goal=goal, crew=cluster, watch=watch)
+        result = search(instance, budget=Budget(60, 4), goal=goal, pool=cluster, watch=watch)
     assert len(helpers) == 3
     assert result.termination is Termination.INTERRUPTED
     assert result.schedule is not None

@@ -165,7 +165,7 @@ class TestAllSolverProcessesKnowTheLimit:
             assign(self, job)
 
         monkeypatch.setattr(SearcherProcess, "assign", watched)
-        monkeypatch.setattr("optpart.base.children.crew.available_processors", lambda: 2)
+        monkeypatch.setattr("optpart.base.children.worker.available_processors", lambda: 2)
         instance = draw_instance(11, "delay", "none", vertices=40, devices=3)
         registry.get("hybrid")(instance, budget=Budget(1, 2, memory=2**33))
         assert jobs == [2**32]

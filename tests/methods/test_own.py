@@ -13,15 +13,10 @@ import optpart as op
 from optpart.base import clock
 from optpart.base.errors import PluginError
 from optpart.methods import registry
+from optpart.methods.parts import PARTITIONERS, SCHEDULERS
 from optpart.study.gap import chosen_methods
 from optpart.study.run import Run as StudyRun
 from optpart.study.run import execute
-
-
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("_own", "_own_partitioners", "_own_schedulers"):
-        monkeypatch.setattr(registry, table, {})
 
 
 def first(instance: op.Instance, rng: np.random.Generator) -> list[int]:
@@ -203,10 +198,10 @@ def test_another_package_offers_strategies_by_entry_points(
     from importlib.metadata import EntryPoint
 
     points = {
-        registry.PARTITIONERS_GROUP: (EntryPoint("mine", f"{__name__}:first", "x"),),
-        registry.SCHEDULERS_GROUP: (EntryPoint("long", f"{__name__}:longest", "x"),),
+        PARTITIONERS.group: {"mine": EntryPoint("mine", f"{__name__}:first", "x")},
+        SCHEDULERS.group: {"long": EntryPoint("long", f"{__name__}:longest", "x")},
     }
-    monkeypatch.setattr(registry, "entry_points", lambda group: points.get(group, ()))
+    monkeypatch.setattr("optpart.base.registry.points", lambda group: points.get(group, {}))
     assert {"mine+pct", "hash+long", "mine+long"} <= set(registry.pairs())
     assert op.solve("heft-10", "mine+long").makespan == 127
     assert "mine+SCHEDULER" in [entry.name for entry in registry.entries()]

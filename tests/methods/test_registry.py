@@ -18,17 +18,8 @@ import pytest
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
 from optpart.base.errors import UnsupportedError
 from optpart.methods import registry
-from optpart.methods.registry import (
-    PARTITIONERS,
-    SCHEDULERS,
-    SOLVERS,
-    entries,
-    get,
-    heuristics,
-    pairs,
-    register,
-    starts,
-)
+from optpart.methods.parts import METHODS, PARTITIONERS, USUAL_SCHEDULERS
+from optpart.methods.registry import entries, get, heuristics, pairs, register, starts
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude
@@ -90,20 +81,18 @@ def all_on_first(
 
 
 class TestRegistry:
-    @pytest.fixture(autouse=True)
-    def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "_own", {})
-        monkeypatch.setattr(registry, "entry_points", lambda group: ())
-
     def plug_in(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        point = EntryPoint("elsewhere", f"{__name__}:all_on_first", registry.GROUP)
-        monkeypatch.setattr(
-            registry, "entry_points", lambda group: (point,) if group == registry.GROUP else ()
-        )
+        point = EntryPoint("elsewhere", f"{__name__}:all_on_first", METHODS.group)
+        found = {METHODS.group: {"elsewhere": point}}
+        monkeypatch.setattr("optpart.base.registry.points", lambda group: found.get(group, {}))
 
     def test_an_unknown_name_suggests_close_ones(self) -> None:
         register("mine")(all_on_first)
-        for name in [*SOLVERS, *(f"{p}+{s}" for p in PARTITIONERS for s in SCHEDULERS), "mine"]:
+        for name in [
+            *METHODS,
+            *(f"{p}+{s}" for p in PARTITIONERS for s in USUAL_SCHEDULERS),
+            "mine",
+        ]:
             with pytest.raises(InputError) as caught:
                 get(f"{name}-")
             assert name in caught.value.remedy
@@ -125,7 +114,7 @@ class TestRegistry:
     def test_pairs_are_all_pairs_and_the_strategies_with_an_order_of_their_own(self) -> None:
         assert "heft" in pairs()
         for partitioning in PARTITIONERS:
-            for scheduling in SCHEDULERS:
+            for scheduling in USUAL_SCHEDULERS:
                 assert f"{partitioning}+{scheduling}" in pairs()
 
     def test_heuristics_are_a_few_of_the_pairs(self) -> None:
@@ -362,12 +351,10 @@ class TestScope:
 
     @pytest.fixture(autouse=True)
     def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "_own", {})
-        monkeypatch.setattr(registry, "entry_points", lambda group: ())
         monkeypatch.setattr("optpart.exact.minizinc.which", lambda command: command)
 
-    @pytest.mark.parametrize("option", ["checkpoint", "crew"])
-    @pytest.mark.parametrize("name", SOLVERS)
+    @pytest.mark.parametrize("option", ["checkpoint", "pool"])
+    @pytest.mark.parametrize("name", METHODS)
     def test_a_solver_has_the_options_that_it_declares(self, name: str, option: str) -> None:
         assert registry.takes(name, option) == (option in signature(get(name)).parameters)
 
@@ -438,7 +425,7 @@ class TestScope:
             "auto", "cpsat", "search", "hybrid", "minizinc", "enumerate",
         ]  # fmt: skip
         # Blocks that are free need not be contiguous.
-        assert set(registry.supporting(pair())) == {*SOLVERS, *pairs()} - {"pipeline"}
+        assert set(registry.supporting(pair())) == {*METHODS, *pairs()} - {"pipeline"}
 
     def test_unknown_names_and_invalid_goals_are_input_errors(self) -> None:
         with pytest.raises(InputError, match="no method 'nonsense'"):

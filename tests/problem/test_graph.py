@@ -327,3 +327,11 @@ class TestNetworkx:
         source.add_nodes_from([1, "1"])
         with pytest.raises(InputError, match="'1' is already"):
             Graph.from_networkx(source)
+
+
+def test_positions_are_those_in_the_topological_order() -> None:
+    builder = GraphBuilder().vertex("v0").vertex("v1").vertex("v2")
+    graph = builder.edge("v2", "v0", None).edge("v0", "v1", None).build()
+    assert graph.position.tolist() == [1, 2, 0]
+    assert graph.pairs() == [(2, 0), (0, 1)]
+    assert [edge[:2] for edge in graph.edges()] == graph.pairs()

@@ -193,7 +193,7 @@ def test_boundaries_free_what_runs_around_changes_of_device() -> None:
     assert found == {(2, 3, 4, 5), (6, 7, 8, 9), (3, 4, 7, 8)}
 
 
-def test_parts_are_freed_from_articulation_to_articulation() -> None:
+def test_parts_are_freed_from_cut_vertex_to_cut_vertex() -> None:
     builder = GraphBuilder()
     for name in "abcdefg":
         builder.vertex(name, 1)

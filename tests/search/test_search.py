@@ -17,8 +17,7 @@ import pytest
 import optpart
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.base import clock
-from optpart.base.children.crew import HERE, Crew
-from optpart.base.children.worker import Channel, Worker
+from optpart.base.children.worker import LOCAL, Channel, Pool, Worker
 from optpart.base.errors import InputError
 from optpart.exact.enumeration import enumerate_all
 from optpart.interop.formats import result as results
@@ -168,7 +167,7 @@ def test_exact_timing_takes_a_small_share_of_the_time(monkeypatch: pytest.Monkey
     start = worse_start(instance).schedule
     assert start is not None
     job = Job(instance, budget=Budget(200, 1))
-    run = module._Search("search", job, None, lambda *_, **__: iter(()), HERE)
+    run = module._Search("search", job, None, lambda *_, **__: iter(()), LOCAL)
     own = searcher(
         "search",
         instance,
@@ -275,12 +274,12 @@ def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.Monke
     born: list[SearcherProcess] = []
     start = SearcherProcess.__init__
 
-    def count(self: SearcherProcess, crew: Crew, number: int) -> None:
+    def count(self: SearcherProcess, pool: Pool, number: int) -> None:
         born.append(self)
-        start(self, crew, number)
+        start(self, pool, number)
 
     monkeypatch.setattr(SearcherProcess, "__init__", count)
-    monkeypatch.setattr("optpart.base.children.crew.available_processors", lambda: 2)
+    monkeypatch.setattr("optpart.base.children.worker.available_processors", lambda: 2)
     found = search(medium(45), budget=Budget(1, 1024))
     assert len(born) == 1
     assert found.workers == 1024
@@ -288,7 +287,7 @@ def test_no_more_workers_run_than_there_are_processors(monkeypatch: pytest.Monke
 
 
 class Doomed:
-    """A crew of processes that are killed as soon as they are hired."""
+    """A pool of processes that are killed as soon as they are hired."""
 
     remote, workers = True, 3
 
@@ -300,7 +299,7 @@ class Doomed:
 
 def test_a_worker_that_dies_costs_only_its_own_work_and_is_told() -> None:
     instance = medium(45)
-    found = search(instance, budget=Budget(1, 3), crew=Doomed())
+    found = search(instance, budget=Budget(1, 3), pool=Doomed())
     assert found.schedule is not None
     assert verify(instance, found.schedule) == []
     assert found.status is not Status.OPTIMAL

@@ -16,13 +16,10 @@ from optpart.kernels.tasks import Tasks, tasks
 from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import (
-    as_placed,
-    fifo,
-    msr,
-    path_computation_time,
-    pct,
-)
+from optpart.strategies.scheduling.as_placed import as_placed
+from optpart.strategies.scheduling.fifo import fifo
+from optpart.strategies.scheduling.msr import msr
+from optpart.strategies.scheduling.pct import path_computation_time, pct
 from optpart.strategies.simulator import Priority, Scheduler, simulate
 from optpart.testing.draw import random_instance
 from optpart.testing.solutions import random_placement

@@ -20,8 +20,10 @@ import pytest
 
 from optpart import Budget, InputError, Instance
 from optpart.cli import main
+from optpart.methods import cluster as clusters
 from optpart.methods import cluster as module
-from optpart.methods import registry, vetting
+from optpart.methods import registry
+from optpart.methods.parts import TABLES
 from optpart.study import engine, library
 from optpart.study.engine import DaskEngine, choose
 from optpart.study.gap import Comparison, sweep
@@ -281,13 +283,11 @@ def test_workers_know_what_a_file_has_registered(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    for table in ("_own", "_own_partitioners", "_own_schedulers"):
-        monkeypatch.setattr(registry, table, {})
     (tmp_path / "mine.py").write_text(OWN)
     found = []
     for name in ("local", "dask"):
-        for table in (registry._own, registry._own_partitioners):
-            table.clear()
+        for table in TABLES.values():
+            table.added.clear()
         argv = f"optpart --plugin {tmp_path}/mine.py gap heft-10 -m mine+pct -m all-on-first --csv"
         monkeypatch.setattr(sys, "argv", [*argv.split(), "--engine", name, "--time-limit", "5"])
         with pytest.raises(SystemExit) as end:
@@ -303,26 +303,22 @@ def test_a_worker_takes_over_what_the_latest_sweep_has_registered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cloudpickle = pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
-    for table in ("_own", "_own_partitioners", "_own_schedulers"):
-        monkeypatch.setattr(registry, table, {})
-    monkeypatch.setattr(vetting, "_taken", {})
+    monkeypatch.setattr(clusters, "_taken", {})
     placed = []
     for device in (0, 1):
         rows = [("partitioner", "mine", lambda i, rng, d=device: [d] * i.vertices, "")]
-        vetting._take_over(cloudpickle.dumps(rows))
-        vetting._take_over(cloudpickle.dumps(rows))
+        clusters._take_over(cloudpickle.dumps(rows))
+        clusters._take_over(cloudpickle.dumps(rows))
         instance = library.load("laich-2.5")
         placed.append(registry.partitioner("mine")(instance, None).placement.tolist()[0])
     assert placed == [0, 1]
-    vetting._take_over(b"")
+    clusters._take_over(b"")
     assert registry.registered() == []
 
 
-def test_what_cannot_be_sent_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, instance: Instance
-) -> None:
+def test_what_cannot_be_sent_is_one_line(instance: Instance) -> None:
     pytest.importorskip("cloudpickle", reason="needs optpart[dask]")
     lock = threading.Lock()
-    monkeypatch.setattr(registry, "_own", {"locked": (lambda *_, **__: lock, "")})
+    registry.register("locked")(lambda *_, **__: lock)
     with pytest.raises(InputError, match="cannot be sent to workers"):
         engine._packed()

@@ -170,7 +170,7 @@ def test_a_false_makespan_of_an_instance_at_hand_is_refused(path: Path) -> None:
 
 
 def test_without_the_instance_a_makespan_is_only_claimed(tmp_path: Path) -> None:
-    from optpart.interop.generate.fft import fft
+    from optpart.interop.generate.families import fft
     from optpart.study.paper import Comparison
 
     instance = fft(4, 2, seed=3)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from optpart import Budget, InputError
-from optpart.interop.generate.fft import fft
+from optpart.interop.generate.families import fft
 from optpart.solution.result import Status
 from optpart.study.paper import NOT_STATED, Comparison, Row
 from optpart.study.run import Run, execute

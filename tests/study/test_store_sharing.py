@@ -79,10 +79,6 @@ def mine(instance, **_):
 
 
 class TestOtherCode:
-    @pytest.fixture(autouse=True)
-    def _clean(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "_own", {})
-
     def test_a_changed_plug_in_is_run_again_and_its_old_results_stay(
         self, run: Command, tmp_path: Path
     ) -> None:

@@ -23,7 +23,9 @@ from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status, Watch, conclude, with_bound
 from optpart.solution.termination import Termination
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import as_received, pct, random_order
+from optpart.strategies.scheduling.as_received import as_received
+from optpart.strategies.scheduling.pct import pct
+from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.simulator import Scheduler, simulate

@@ -72,7 +72,7 @@ def _restricted(instance: Instance, part: NDArray[np.int32], device: NDArray[np.
     for w in part.tolist():
         d = int(device[w])
         builder.vertex(graph.names[w], instance.duration(w, d), devices=[devices[d]])
-    for u, w in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, w in graph.pairs():
         if u in inside and w in inside:
             builder.edge(graph.names[u], graph.names[w], None)
     cluster = Cluster.of([Device(name) for name in devices])

@@ -21,7 +21,7 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import shown
 from optpart.solution.schedule import Schedule
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 
 #: A vertex and the number of its output, or ``CONTROL``.

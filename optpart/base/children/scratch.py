@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO
 
 from optpart.base.children import keeper
-from optpart.base.children.spawn import spawn
+from optpart.base.children.worker import spawn
 
 
 class Scratch:

@@ -1,20 +1,48 @@
-"""The caller's end of the channel to a worker process, which it starts and stops."""
+"""Worker processes: their start, and the caller's end of the channel to each."""
 
 from __future__ import annotations
 
 import atexit
 import queue
 import subprocess
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
 
+from optpart.base.children import start
 from optpart.base.children.framing import pack, read, unpack, write
 from optpart.base.children.keeper import kill
-from optpart.base.children.spawn import python, spawn
+from optpart.base.limits import available_processors
 
 #: Seconds for a worker to end after it has closed its output.
 _ENDING = 1.0
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs ``main`` of a module of this package in a process of its own.
+
+    What lies in the current folder, or beside any file of the user, is never imported there. The
+    user's ``PYTHONPATH`` counts.
+    """
+    return [sys.executable, "-P", start.__file__, module, *arguments]
+
+
+def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a process in its own process group, with pipes for input and output.
+
+    Ctrl-C does not reach the group; this process handles it. No other child inherits the pipes, so
+    the child's input ends when this process ends.
+    """
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 class WorkerDiedError(RuntimeError):
@@ -167,3 +195,45 @@ class Worker(Channel):
 
 def _ended(code: int) -> str:
     return f"died ({f'signal {-code}' if code < 0 else f'exit {code}'})"
+
+
+class Pool(Protocol):
+    """Workers of a method, on this machine or on others.
+
+    Attributes
+    ----------
+    remote : bool
+        Whether they run on other machines, or as if they did.
+    """
+
+    remote: bool
+
+    @property
+    def workers(self) -> int:
+        """The number that can work at once, this process included."""
+
+    def hire(self, module: str, threads: int = 1) -> Channel:
+        """Start a worker without waiting.
+
+        Parameters
+        ----------
+        module : str
+            Module whose ``main`` it runs.
+        threads : int
+            How many threads or processes it would use; it may get fewer.
+        """
+
+
+class _Local:
+    remote = False
+
+    @property
+    def workers(self) -> int:
+        return available_processors()
+
+    def hire(self, module: str, threads: int = 1) -> Channel:
+        return Worker(module, threads)
+
+
+#: Processes on this machine.
+LOCAL: Pool = _Local()

@@ -1,1 +1,1 @@
-"""``optpart strategy``: its commands, one per module."""
+"""``optpart strategy``, one command per module."""

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base.clock import remaining
 from optpart.base.terminal import put, say
-from optpart.commands.options import Json, MemoryLimit, TimeLimit
-from optpart.commands.strategy.options import Asked, asking, say_remarks
+from optpart.commands.options import (
+    Json,
+    MemoryLimit,
+    TimeLimit,
+    spread,
+)
+
+if TYPE_CHECKING:
+    pass
 
 
-@asking
+from optpart.commands.strategy.options import Asked, say_remarks
+
+
+@spread
 def bound(
     asked: Asked,
     time_limit: TimeLimit = 30.0,

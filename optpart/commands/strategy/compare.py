@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base.clock import remaining
 from optpart.base.terminal import put
-from optpart.commands.options import Json, MemoryLimit, Seed, time_limit
-from optpart.commands.strategy.options import Asked, asking, say_remarks
+from optpart.commands.options import (
+    Json,
+    MemoryLimit,
+    Seed,
+    spread,
+    time_limit,
+)
+
+if TYPE_CHECKING:
+    pass
 
 
-@asking
+from optpart.commands.strategy.options import Asked, say_remarks
+
+
+@spread
 def compare(
     asked: Asked,
     method: Annotated[

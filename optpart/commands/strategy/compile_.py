@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from optpart.base.terminal import say
-from optpart.commands.options import NewInstance
+from optpart.commands.options import (
+    NewInstance,
+    say_size,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
 
 
@@ -23,7 +33,4 @@ def compile_(
     say_remarks(found.remarks)
     for fault in found.faults:
         say(f"{strategy}: {fault}")
-    say(
-        f"{instance.name}: {instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices → {output}"
-    )
+    say_size(instance, output)

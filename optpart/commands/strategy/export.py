@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base.terminal import note, put, say
-from optpart.commands.options import file_to_write
+from optpart.commands.options import (
+    file_to_write,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optpart.commands.options import Picture
+from optpart.commands.options import (
+    Picture,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath
 
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from optpart.base.clock import remaining
 from optpart.base.terminal import put, say
-from optpart.commands.options import Json, MemoryLimit, Seed, TimeLimit
+from optpart.commands.options import (
+    Json,
+    MemoryLimit,
+    Seed,
+    TimeLimit,
+    spread,
+)
 from optpart.commands.options import output as written
-from optpart.commands.strategy.options import Asked, asking, say_remarks
+
+if TYPE_CHECKING:
+    pass
 
 
-@asking
+from optpart.commands.strategy.options import Asked, say_remarks
+
+
+@spread
 def solve(
     asked: Asked,
     method: Annotated[
@@ -30,12 +41,12 @@ def solve(
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = None,
     seed: Seed = 0,
-    output: Annotated[Path | None, written("applications.training.strategy_file:KIND")] = None,
+    output: Annotated[
+        Path | None, written("optpart.applications.training.strategy_file:KIND")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find a strategy, and prove how far from optimal it can be."""
-    from contextlib import nullcontext
-
     from optpart.base.files import written_first
     from optpart.interop.formats.json import pretty
     from optpart.study.report.strategy.table import failure_document, said_solution
@@ -46,7 +57,7 @@ def solve(
         question, method, order=order, seconds=remaining(time_limit), seed=seed, memory=memory_limit
     )
     save = output if found.made.feasible else None
-    with nullcontext() if save is None else written_first(lambda: found.save(save)):
+    with written_first(found.save, save):
         if json:
             feasible = found.made.feasible
             put(found.dumps() if feasible else pretty(failure_document(found)))

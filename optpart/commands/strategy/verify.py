@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from optpart.base.terminal import put, say
-from optpart.commands.options import Json
+from optpart.commands.options import (
+    Json,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
 from optpart.commands.strategy.options import ItsCluster, ItsModel, StrategyPath, say_remarks
 
 

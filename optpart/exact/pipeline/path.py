@@ -44,7 +44,7 @@ def is_chain(instance: Instance) -> bool:
     Then the order is total, contiguous blocks are intervals of it, and no two vertices overlap.
     """
     graph = instance.graph
-    edges = set(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True))
+    edges = set(graph.pairs())
     return all(pair in edges for pair in pairwise(graph.topological_order.tolist()))
 
 

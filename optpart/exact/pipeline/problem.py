@@ -181,7 +181,7 @@ def relaxed_pipeline(
         vertices=graph.names,
         devices=instance.cluster.names,
         alike=alike,
-        edges=tuple(zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True)),
+        edges=tuple(graph.pairs()),
         times=times,
         need=vertex_memory(instance),
         capacity=capacity,

@@ -123,8 +123,7 @@ def _without_transfers(
 def require_path(instance: Instance) -> None:
     """Raise an error unless the instance is a chain without edges that skip a vertex."""
     graph = instance.graph
-    place = np.empty(instance.vertices, dtype=np.int64)
-    place[graph.topological_order] = np.arange(instance.vertices)
+    place = graph.position
     far = place[graph.edge_target] - place[graph.edge_source] > 1
     if not is_chain(instance) or bool(far.any()):
         raise UnsupportedError(

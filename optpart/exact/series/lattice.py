@@ -98,12 +98,7 @@ class Links:
     def __init__(self, instance: Instance, grid: Grid, charge: NDArray[np.int64]) -> None:
         graph, k = instance.graph, instance.devices
         tensors: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for u, v, tensor in zip(
-            graph.edge_source.tolist(),
-            graph.edge_target.tolist(),
-            graph.edge_tensor.tolist(),
-            strict=True,
-        ):
+        for u, v, tensor in graph.edges():
             tensors[u, v].add(tensor)
         rows: dict[frozenset[int], int] = {}
         matrices: list[NDArray[np.int64]] = []

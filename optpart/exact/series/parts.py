@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.problem.graph import Graph
+from optpart.problem.graph import Graph, inverse
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,7 @@ def is_cut(graph: Graph) -> NDArray[np.bool_]:
     opposite direction. That takes time linear in vertices and edges.
     """
     n, order = len(graph), graph.topological_order
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
+    position = inverse(order)
     source, target = position[graph.edge_source], position[graph.edge_target]
     next_use = np.full(n, n, dtype=np.int64)
     np.minimum.at(next_use, source, target)

@@ -14,7 +14,8 @@ from optpart.kernels.struct import BoolMatrix, LongCube, LongMatrix, Longs, Stru
 class Body(Struct):
     """The vertices of a part but its cut vertex, as seen from a device of the cut vertex before.
 
-    They are positions ``0 … m − 1``, chain by chain (:class:`~optpart.exact.series.chains.Chains`).
+    They are positions ``0 … m − 1``, chain by chain
+    (:class:`~optpart.exact.series.problem.Chains`).
 
     Attributes
     ----------

@@ -61,6 +61,27 @@ def costed(
     return Costed(instance, (*remarks, *why))
 
 
+def in_nanoseconds(
+    workload: Workload,
+    graph: Graph,
+    named_cluster: NamedCluster,
+    how: str,
+    remarks: Sequence[str],
+    durations: Sequence[Sequence[int | Fraction | None]],
+    memory: Memory | None,
+) -> Costed:
+    """Build the instance of a workload whose run times are nanoseconds, as :func:`costed` does.
+
+    Latencies and transfer times are rounded up to whole nanoseconds.
+    """
+    cluster, of_latencies = whole_latencies(named_cluster.cluster)
+    graph, of_delays = whole_delays(graph, cluster)
+    said = (*remarks, *of_latencies, *of_delays)
+    return costed(
+        workload, graph, cluster, how, said, durations=durations, memory=memory, time_unit="ns"
+    )
+
+
 def memory_model(instance: Instance, asked: Memory | None) -> tuple[Memory, tuple[str, ...]]:
     """Choose how memory counts.
 
@@ -173,12 +194,6 @@ def whole_delays(graph: Graph, cluster: Cluster) -> tuple[Graph, tuple[str, ...]
     return replace(graph, tensor_delay=found), (
         f"Transfers: times of {counted(count, 'tensor')} rounded up to whole nanoseconds.",
     )
-
-
-def named(names: Sequence[str], most: int = 6) -> str:
-    """List names, the first few if there are many."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
 
 def counted(count: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Random costs, as the literature draws them where only the structure is known."""
+"""Costs where only the structure is known: drawn, as in the literature, or units."""
 
 from __future__ import annotations
 
@@ -51,6 +51,16 @@ def drawn(
         ops=RationalArray(operations),
         memory=RationalArray(resident),
         tensor_size=RationalArray(size),
+    )
+
+
+def unit(graph: Graph) -> Graph:
+    """Return the graph with 1 operation per vertex, outputs of size 1, and no resident memory."""
+    return replace(
+        graph,
+        ops=RationalArray(np.ones(len(graph), dtype=np.int64)),
+        memory=RationalArray.zeros(len(graph)),
+        tensor_size=RationalArray((graph.tensor_output != CONTROL).astype(np.int64)),
     )
 
 

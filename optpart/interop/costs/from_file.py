@@ -7,15 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.costed import (
-    Costed,
-    costed,
-    counted,
-    named,
-    whole_delays,
-    whole_latencies,
-)
+from optpart.interop.costs.costed import Costed, costed, counted, in_nanoseconds
 from optpart.interop.devices.named import NamedCluster
+from optpart.interop.formats.parsing import named
 from optpart.problem.model import Memory
 from optpart.problem.workload import Workload
 
@@ -70,21 +64,12 @@ def from_file(
         remarks.append("Run times were rounded up to whole nanoseconds.")
     if not named_cluster.fixed_units:
         remarks.append("The cluster's latencies and bandwidths are taken as nanoseconds and bytes.")
-    whole, of_latencies = whole_latencies(cluster)
-    graph, of_delays = whole_delays(workload.graph, whole)
-    return costed(
-        workload,
-        graph,
-        whole,
-        "measured times of the file, in nanoseconds",
-        (*remarks, *of_latencies, *of_delays),
-        durations=[
-            [None if time is None else math.ceil(time) for time in row]
-            for row in zip(*columns, strict=True)
-        ],
-        memory=memory,
-        time_unit="ns",
-    )
+    durations = [
+        [None if time is None else math.ceil(time) for time in row]
+        for row in zip(*columns, strict=True)
+    ]
+    how = "measured times of the file, in nanoseconds"
+    return in_nanoseconds(workload, workload.graph, named_cluster, how, remarks, durations, memory)
 
 
 def _times(workload: Workload, *names: str | None) -> Sequence[Fraction | None]:

@@ -16,7 +16,6 @@ provided that profile and graph have equally many.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,20 +25,14 @@ from statistics import median
 from typing import Literal
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.interop.costs.costed import (
-    Costed,
-    costed,
-    counted,
-    named,
-    whole_delays,
-    whole_latencies,
-)
+from optpart.base.files import opened
+from optpart.interop.costs.costed import Costed, counted, in_nanoseconds
 from optpart.interop.costs.efficiency import Efficiencies
-from optpart.interop.costs.roofline import estimates
+from optpart.interop.costs.roofline import estimates, known_spec
 from optpart.interop.devices.named import NamedCluster
-from optpart.interop.devices.spec import Spec
 from optpart.interop.formats import nsys, ort_memory, ort_profile, sqlite, times_csv, torch_profile
 from optpart.interop.formats.json import parse_json
+from optpart.interop.formats.parsing import named
 from optpart.interop.formats.profile import Profile, read_trace
 from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
@@ -50,6 +43,8 @@ from optpart.problem.workload import Work, Workload
 Fill = Literal["roofline"]
 
 _FILES = "a CSV, a profile of ONNX Runtime or PyTorch, or a report of nsys as SQLite"
+
+_NO_FIGURES = 'measure every vertex on it, or name one of the library with of = "NAME"'
 
 
 @dataclass(frozen=True)
@@ -127,18 +122,15 @@ def measured(
         remarks += rounding
     if not named_cluster.fixed_units:
         remarks.append("The cluster's latencies and bandwidths are taken as nanoseconds and bytes.")
-    cluster, of_latencies = whole_latencies(named_cluster.cluster)
-    graph, of_delays = whole_delays(graph, cluster)
     listed = ", ".join(f"{key} {Path(path).name}" for key, path in files.items())
-    return costed(
+    return in_nanoseconds(
         workload,
         graph,
-        cluster,
+        named_cluster,
         f"measured, in nanoseconds, {listed}" + (", the rest by roofline" if filled else ""),
-        (*remarks, *filled, *of_memory, *of_latencies, *of_delays),
-        durations=list(zip(*columns, strict=True)),
-        memory=memory,
-        time_unit="ns",
+        (*remarks, *filled, *of_memory),
+        list(zip(*columns, strict=True)),
+        memory,
     )
 
 
@@ -175,17 +167,8 @@ def read(workload: Workload, path: str | Path, device: str) -> Matched:
 
 def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
     with FaultsOf(path):
-        try:
-            if os.path.exists(path) and not os.path.isfile(path):  # a pipe would block
-                raise InputError("", "is no file", "name a readable file")
-            with Path(path).open("rb") as stream:
-                head = stream.read(16)
-        except OSError as error:
-            raise InputError(
-                "", f"cannot be read ({error.strerror})", "name a readable file"
-            ) from None
-        except ValueError:  # a null byte in the path
-            raise InputError("", "cannot be the name of a file", "name a readable file") from None
+        with opened(path) as stream:
+            head = stream.read(16)
         names = workload.graph.names
         if sqlite.sniff(head):
             return nsys.read(path, names)
@@ -310,7 +293,7 @@ def _columns(
         work = _part(workload.work, missing)
         alike = [names[d] for d in devices]
         times, assumed = estimates(
-            work, alike, [_spec(named_cluster, d) for d in devices], efficiencies
+            work, alike, [known_spec(named_cluster, d, _NO_FIGURES) for d in devices], efficiencies
         )
         for d, estimated in zip(devices, times, strict=True):
             for v, time in zip(missing, estimated, strict=True):
@@ -338,17 +321,6 @@ def _unmeasured(
     unmatched = matched[key].unmatched
     also = f" (the file has {named(unmatched, 3)} instead)" if unmatched else ""
     return InputError(f"device {device!r}", f"not measured: {listed}{also}", choices)
-
-
-def _spec(named_cluster: NamedCluster, device: int) -> Spec:
-    spec = named_cluster.specs[device]
-    if spec is None:
-        raise InputError(
-            f"device {named_cluster.cluster.names[device]!r}",
-            "has no figures to estimate run times from",
-            'measure every vertex on it, or name one of the library with of = "NAME"',
-        )
-    return spec
 
 
 def _part(work: Work, vertices: Sequence[int]) -> Work:

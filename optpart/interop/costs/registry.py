@@ -15,13 +15,13 @@ from optpart.base.errors import ArgumentError, InputError
 from optpart.base.registry import Registry
 from optpart.interop.costs import efficiency
 from optpart.interop.costs.costed import Costed, costed, reserved
-from optpart.interop.costs.drawn import drawn
+from optpart.interop.costs.drawn import drawn, unit
 from optpart.interop.costs.from_csv import from_csv
 from optpart.interop.costs.from_file import from_file
 from optpart.interop.costs.measured import measured
 from optpart.interop.costs.roofline import roofline
-from optpart.interop.costs.unit import unit
 from optpart.interop.devices.named import NamedCluster
+from optpart.problem.graph import Graph
 from optpart.problem.model import Communication, Memory
 from optpart.problem.workload import Workload
 
@@ -181,30 +181,38 @@ def _table(workload: Workload, cluster: NamedCluster, options: Options) -> Coste
         raise InputError("file", "missing", "name the table of the costs")
     graph = from_csv(workload.graph, options.file)
     how = f"table {Path(options.file).name}"
-    remarks = (*_overridden(workload), *_without_units(cluster, "The table's"))
-    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
+    return _replaced(workload, cluster, options, graph, how, "The table's")
 
 
 def _drawn(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
     seed = options.seed or 0
-    remarks = (
-        f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
-        "the model but its structure.",
-        *_overridden(workload),
-        *_without_units(cluster, "Drawn"),
-    )
     graph, how = drawn(workload.graph, seed), f"drawn, seed {seed}"
-    return costed(workload, graph, cluster.cluster, how, remarks, memory=options.memory)
+    remark = (
+        f"Operations and sizes were drawn from 1 to 100, with seed {seed}; they say nothing of "
+        "the model but its structure."
+    )
+    return _replaced(workload, cluster, options, graph, how, "Drawn", remark)
 
 
 def _unit(workload: Workload, cluster: NamedCluster, options: Options) -> Costed:
-    remarks = (
-        "Every vertex has 1 operation and every output size 1; only the structure counts.",
-        *_overridden(workload),
-        *_without_units(cluster, "Unit"),
-    )
-    graph = unit(workload.graph)
-    return costed(workload, graph, cluster.cluster, "unit", remarks, memory=options.memory)
+    remark = "Every vertex has 1 operation and every output size 1; only the structure counts."
+    return _replaced(workload, cluster, options, unit(workload.graph), "unit", "Unit", remark)
+
+
+def _replaced(
+    workload: Workload,
+    cluster: NamedCluster,
+    options: Options,
+    graph: Graph,
+    how: str,
+    whose: str,
+    *remarks: str,
+) -> Costed:
+    """Make an instance of a graph with other costs than those of the file."""
+    said = [*remarks, *_overridden(workload)]
+    if cluster.fixed_units:
+        said.append(f"{whose} operations and sizes count as FLOPs and bytes on this cluster.")
+    return costed(workload, graph, cluster.cluster, how, said, memory=options.memory)
 
 
 def _overridden(workload: Workload) -> tuple[str, ...]:
@@ -223,65 +231,53 @@ def _overridden(workload: Workload) -> tuple[str, ...]:
     return (f"Not used: the {', '.join(costs)} of the file.",) if costs else ()
 
 
-def _without_units(cluster: NamedCluster, whose: str) -> tuple[str, ...]:
-    if not cluster.fixed_units:
-        return ()
-    return (f"{whose} operations and sizes count as FLOPs and bytes on this cluster.",)
-
+_ROWS = (
+    Source(
+        "roofline",
+        "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
+        "a model with shapes; a cluster of devices of the library or of calibrations",
+        frozenset({"efficiencies"}),
+        _roofline,
+        in_bytes=True,
+    ),
+    Source(
+        "file",
+        "what the file itself holds: measured times in whole nanoseconds, or operations",
+        "measurements, and devices of the names or types that were measured; or operations",
+        frozenset(),
+        _file,
+        in_bytes=True,
+    ),
+    Source(
+        "measured",
+        "times measured on the devices, from tables or profiles, in whole nanoseconds",
+        "a file of times for each device or type; its names are those of the vertices",
+        frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
+        _measured,
+        in_bytes=True,
+    ),
+    Source(
+        "table",
+        "operations, memory and sizes from a CSV: name, ops, memory, sizes",
+        "a row per vertex; any cluster, in the same units",
+        frozenset({"file"}),
+        _table,
+    ),
+    Source(
+        "drawn",
+        "operations and sizes drawn from 1 to 100, where only the structure is known",
+        "nothing; any cluster",
+        frozenset({"seed"}),
+        _drawn,
+    ),
+    Source(
+        "unit",
+        "1 operation per vertex, outputs of size 1",
+        "nothing; any cluster",
+        frozenset(),
+        _unit,
+    ),
+)
 
 #: By name, in the order in which they are listed.
-SOURCES: Registry[Source] = Registry(
-    "costs",
-    {
-        source.name: source
-        for source in (
-            Source(
-                "roofline",
-                "estimated from datasheets or calibrations of the devices, in whole nanoseconds",
-                "a model with shapes; a cluster of devices of the library or of calibrations",
-                frozenset({"efficiencies"}),
-                _roofline,
-                in_bytes=True,
-            ),
-            Source(
-                "file",
-                "what the file itself holds: measured times in whole nanoseconds, or operations",
-                "measurements, and devices of the names or types that were measured; or operations",
-                frozenset(),
-                _file,
-                in_bytes=True,
-            ),
-            Source(
-                "measured",
-                "times measured on the devices, from tables or profiles, in whole nanoseconds",
-                "a file of times for each device or type; its names are those of the vertices",
-                frozenset({"measured", "fill", "exact", "efficiencies", "node_memory"}),
-                _measured,
-                in_bytes=True,
-            ),
-            Source(
-                "table",
-                "operations, memory and sizes from a CSV: name, ops, memory, sizes",
-                "a row per vertex; any cluster, in the same units",
-                frozenset({"file"}),
-                _table,
-            ),
-            Source(
-                "drawn",
-                "operations and sizes drawn from 1 to 100, where only the structure is known",
-                "nothing; any cluster",
-                frozenset({"seed"}),
-                _drawn,
-            ),
-            Source(
-                "unit",
-                "1 operation per vertex, outputs of size 1",
-                "nothing; any cluster",
-                frozenset(),
-                _unit,
-            ),
-        )
-    },
-    Source,
-    group="optpart.costs",
-)
+SOURCES = Registry("costs", {row.name: row for row in _ROWS}, Source, group="optpart.costs")

@@ -21,7 +21,6 @@ from optpart.interop.costs.costed import (
     Costed,
     costed,
     counted,
-    named,
     whole_delays,
     whole_latencies,
 )
@@ -29,6 +28,7 @@ from optpart.interop.costs.efficiency import FREE, OTHER, Efficiencies, defaults
 from optpart.interop.costs.offload import shared, with_copies, with_specs
 from optpart.interop.devices.named import NamedCluster
 from optpart.interop.devices.spec import DeviceSpec, FittedSpec, Spec
+from optpart.interop.formats.parsing import named
 from optpart.problem.model import Memory
 from optpart.problem.units import written
 from optpart.problem.workload import Work, Workload
@@ -85,7 +85,9 @@ def roofline(
             "says neither operations nor bytes of its vertices",
             "use other costs, or a file that has shapes",
         )
-    specs = _known(replace(named_cluster, specs=with_specs(named_cluster)))
+    computing = replace(named_cluster, specs=with_specs(named_cluster))
+    remedy = "name one of the library with of = \"NAME\"; 'optpart devices' lists them"
+    specs = [known_spec(computing, d, remedy) for d in range(len(computing.cluster))]
     exact, assumed = estimates(workload.work, named_cluster.cluster.names, specs, efficiencies)
     exact = with_copies(workload, named_cluster, exact)
     in_order, named_cluster, shared_by = shared(workload, named_cluster)
@@ -125,17 +127,13 @@ def estimates(
     return estimate.columns(names, specs), estimate.remarks()
 
 
-def _known(named_cluster: NamedCluster) -> list[Spec]:
-    found: list[Spec] = []
-    for name, spec in zip(named_cluster.cluster.names, named_cluster.specs, strict=True):
-        if spec is None:
-            raise InputError(
-                f"device {name!r}",
-                "has no figures to estimate run times from",
-                "name one of the library with of = \"NAME\"; 'optpart devices' lists them",
-            )
-        found.append(spec)
-    return found
+def known_spec(named_cluster: NamedCluster, device: int, remedy: str) -> Spec:
+    """Return what is known of a device; if nothing is, nothing can be estimated."""
+    spec = named_cluster.specs[device]
+    if spec is None:
+        place = f"device {named_cluster.cluster.names[device]!r}"
+        raise InputError(place, "has no figures to estimate run times from", remedy)
+    return spec
 
 
 def _unlimited(named_cluster: NamedCluster) -> tuple[str, ...]:

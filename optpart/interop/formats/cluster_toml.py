@@ -83,6 +83,7 @@ from optpart.interop.devices.named import NamedCluster
 from optpart.interop.devices.spec import PRECISIONS, DeviceSpec, FittedSpec, LinkSpec, Spec
 from optpart.interop.formats import calibration_toml
 from optpart.interop.formats.json import keys, sequence
+from optpart.interop.formats.parsing import is_whole
 from optpart.interop.formats.toml import exact, parse_toml
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.rational import non_negative, rational, shown
@@ -199,9 +200,8 @@ class _File:
             if not isinstance(name, str) or not name:
                 raise InputError(f"{place}.name", "missing name", "give every device a unique name")
             if kind is not None and not isinstance(kind, str):
-                raise InputError(
-                    f"{place}.type", f"must be a string, not {kind!r}", 'give one such as "GPU"'
-                )
+                problem = f"must be a string, not {kind!r}"
+                raise InputError(f"{place}.type", problem, 'give one such as "GPU"')
             speed = self.speed(table, spec, f"{place}.speed")
             memory = table.get("memory")
             if memory is not None:
@@ -355,7 +355,7 @@ def _link(name: Any, place: str) -> LinkSpec | None:
 def _names(name: str, count: Any, place: str) -> list[str]:
     if count is None:
         return [name]
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_DEVICES:
+    if not is_whole(count, 1, MOST_DEVICES):
         raise InputError(
             place, f"cannot be {count!r}", f"give a whole number from 1 to {MOST_DEVICES}"
         )

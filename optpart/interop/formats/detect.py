@@ -100,155 +100,76 @@ class Format:
 
 #: What a step of a language model is: the fields of :class:`~optpart.interop.formats.llm.Step`.
 STEP = (
-    "mode",
-    "batch",
-    "tokens",
-    "context",
-    "kv_dtype",
-    "activations",
-    "granularity",
-    "tied",
-    "logits",
-    "reserve",
-)
+    "mode", "batch", "tokens", "context", "kv_dtype", "activations", "granularity", "tied",
+    "logits", "reserve",
+)  # fmt: skip
 
-_F = "optpart.interop.formats"
+
+def _own(name: str, summary: str, *suffixes: str, module: str = "", **traits: Any) -> Format:
+    """Return the row of a format of this package; its module is called as it is."""
+    module = f"optpart.interop.formats.{module or name.replace('-', '_')}"
+    return Format(name, summary, module, suffixes, **traits)
+
+
+def _model(name: str, summary: str, *suffixes: str, **traits: Any) -> Format:
+    """Return the row of a format of workloads."""
+    return _own(name, summary, *suffixes, gives="workload", **traits)
+
+
 _ROWS = (
-    Format("native", "instances as optpart writes them", f"{_F}.native", content="json"),
-    Format("gxl", "task graphs of the University of Auckland", f"{_F}.gxl", (".gxl",)),
-    Format("jsplib", "classical job shops of OR-Library", f"{_F}.jsplib", (".jsp",)),
-    Format("fjs", "flexible job shops", f"{_F}.fjs", (".fjs",)),
-    Format(
-        "santiago",
-        "task graphs on unrelated machines by Santiago et al.",
-        f"{_F}.santiago",
-        distinctive=True,
+    _own("native", "instances as optpart writes them", content="json"),
+    _own("gxl", "task graphs of the University of Auckland", ".gxl"),
+    _own("jsplib", "classical job shops of OR-Library", ".jsp"),
+    _own("fjs", "flexible job shops", ".fjs"),
+    _own("santiago", "task graphs on unrelated machines by Santiago et al.", distinctive=True),
+    _own("moirai", "model graphs with measured times by Moirai", content="json"),
+    _own(
+        "dnn-partitioning", "model graphs by Tarnawski et al.", distinctive=True, content="json"
     ),
-    Format("moirai", "model graphs with measured times by Moirai", f"{_F}.moirai", content="json"),
-    Format(
-        "dnn-partitioning",
-        "model graphs by Tarnawski et al.",
-        f"{_F}.dnn_partitioning",
-        distinctive=True,
-        content="json",
+    _own("stg", "task graphs of the Standard Task Graph Set", ".stg", needs_devices=True),
+    _own(
+        "thesis", "graphs and devices in two CSV files as in [L]", ".csv",
+        module="thesis_csv", needs_cluster=True,
     ),
-    Format(
-        "stg",
-        "task graphs of the Standard Task Graph Set",
-        f"{_F}.stg",
-        (".stg",),
-        needs_devices=True,
+    _model("onnx", "models in ONNX", ".onnx", content="bytes", takes=("shapes",)),
+    _model(
+        "pytorch", "models of PyTorch, as torch.export.save writes them", ".pt2",
+        content="bytes", takes=("shapes", "model", "granularity"),
     ),
-    Format(
-        "thesis",
-        "graphs and devices in two CSV files as in [L]",
-        f"{_F}.thesis_csv",
-        (".csv",),
-        needs_cluster=True,
-    ),
-    Format(
-        "onnx",
-        "models in ONNX",
-        f"{_F}.onnx",
-        (".onnx",),
-        gives="workload",
-        content="bytes",
-        takes=("shapes",),
-    ),
-    Format(
-        "pytorch",
-        "models of PyTorch, as torch.export.save writes them",
-        f"{_F}.pytorch",
-        (".pt2",),
-        gives="workload",
-        content="bytes",
-        takes=("shapes", "model", "granularity"),
-    ),
-    Format(
-        "tensorflow",
-        "graphs of TensorFlow (GraphDef)",
-        f"{_F}.tensorflow",
-        (".pb", ".pbtxt"),
-        gives="workload",
+    _model(
+        "tensorflow", "graphs of TensorFlow (GraphDef)", ".pb", ".pbtxt",
         takes=("devices", "break_cycles"),
     ),
-    Format(
-        "gguf",
-        "language models of llama.cpp",
-        f"{_F}.gguf",
-        (".gguf",),
-        gives="workload",
-        content="bytes",
-        takes=("step",),
+    _model("gguf", "language models of llama.cpp", ".gguf", content="bytes", takes=("step",)),
+    _model(
+        "safetensors", "transformers of Hugging Face as safetensors, with config.json",
+        ".safetensors", ".safetensors.index.json",
+        module="hugging_face", content="bytes", takes=("step",),
     ),
-    Format(
-        "safetensors",
-        "transformers of Hugging Face as safetensors, with config.json",
-        f"{_F}.safetensors",
-        (".safetensors", ".safetensors.index.json"),
-        gives="workload",
-        content="bytes",
-        takes=("step",),
+    _model(
+        "hugging-face", "transformers of Hugging Face, a folder with config.json",
+        content="folder", takes=("step",),
     ),
-    Format(
-        "hugging-face",
-        "transformers of Hugging Face, a folder with config.json",
-        f"{_F}.hugging_face",
-        gives="workload",
-        content="folder",
-        takes=("step",),
+    _model(
+        "llm", "language models by name, such as llama-3-8b",
+        module="llm_names", content="name", takes=("step", "weights"),
     ),
-    Format(
-        "llm",
-        "language models by name, such as llama-3-8b",
-        f"{_F}.llm_names",
-        gives="workload",
-        content="name",
-        takes=("step", "weights"),
-    ),
-    Format(
-        "wfformat",
-        "scientific workflows of WfCommons",
-        f"{_F}.wfformat",
-        distinctive=True,
-        gives="workload",
-        content="json",
-        takes=("inputs",),
+    _model(
+        "wfformat", "scientific workflows of WfCommons",
+        distinctive=True, content="json", takes=("inputs",),
         of_machines=("inputs", "bandwidth", "latency", "cores"),
     ),
-    Format(
-        "pipedream",
-        "profiles of networks on one GPU by PipeDream",
-        f"{_F}.pipedream",
-        distinctive=True,
-        gives="workload",
-        takes=("training",),
+    _model(
+        "pipedream", "profiles of networks on one GPU by PipeDream",
+        distinctive=True, takes=("training",),
     ),
-    Format(
-        "sailor",
-        "layers of language models with measured times by Sailor, a folder",
-        f"{_F}.sailor",
-        gives="workload",
-        content="folder",
-        takes=("model", "microbatch", "tensor_parallel", "measured_pass", "gpus"),
+    _model(
+        "sailor", "layers of language models with measured times by Sailor, a folder",
+        content="folder", takes=("model", "microbatch", "tensor_parallel", "measured_pass", "gpus"),
     ),
-    Format(
-        "dot",
-        "graphs in DOT, the language of Graphviz",
-        f"{_F}.dot",
-        (".dot", ".gv"),
-        distinctive=True,
-        gives="workload",
-    ),
-    Format(
-        "graphml",
-        "graphs in GraphML",
-        f"{_F}.graphml",
-        (".graphml",),
-        distinctive=True,
-        gives="workload",
-    ),
-)
+    _model("dot", "graphs in DOT, the language of Graphviz", ".dot", ".gv", distinctive=True),
+    _model("graphml", "graphs in GraphML", ".graphml", distinctive=True),
+)  # fmt: skip
 
 #: The formats, by name.
 FORMATS = Registry("format", {row.name: row for row in _ROWS}, Format, group="optpart.formats")
@@ -442,10 +363,10 @@ def _of_folder(path: str | Path) -> Format:
 
 def _of_json(path: str | Path) -> tuple[Format, Any]:
     """Tell formats in JSON apart by their keys; a document is parsed once."""
-    from optpart.interop.formats.json import parse_json  # the command line needs the table alone
+    from optpart.interop.formats.json import read_json  # the command line needs the table alone
 
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         if isinstance(document, Mapping) and "format" not in document:
             found = _sniffed(_sniffing("json"), document, path)
             if found is not None:

@@ -32,9 +32,6 @@ from optpart.interop.formats import attributes
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "graphs in DOT, the language of Graphviz"
-SUFFIXES = (".dot", ".gv")
-
 _TOKEN = re.compile(
     r"""
       (?P<blank>\s+ | //[^\n]* | ^\#[^\n]* | /\*.*?\*/)

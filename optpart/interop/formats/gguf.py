@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from optpart.base.errors import FaultsOf, InputError
+from optpart.base.files import opened
 from optpart.interop.formats.llm import (
     ATTENTION,
     EMBEDDING,
@@ -45,13 +45,11 @@ from optpart.interop.formats.llm import (
     Transformer,
     Weight,
     chain,
-    is_whole,
+    check_keys,
 )
+from optpart.interop.formats.parsing import is_whole
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
-
-SUMMARY = "language models of llama.cpp (GGUF)"
-SUFFIXES = (".gguf",)
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -81,6 +79,7 @@ _KEPT = MOST_LAYERS
 _WHOLE = "give a GGUF file with its whole header"
 _PART = re.compile(r"(.+-)(\d{5})(-of-)(\d{5})(\.gguf)", re.IGNORECASE)
 _IN_BLOCK = re.compile(r"blk\.(\d{1,6})\.(.+)")
+_KEYS = re.compile(r"blk\.(\d{1,6})\.attn_k\.weight")
 
 #: Tensors outside of blocks, by the beginning of their names.
 _OUTSIDE = (
@@ -137,16 +136,11 @@ def read(path: str | Path, step: Step | None = None) -> Workload:
 
 
 @dataclass(frozen=True)
-class _Tensor:
-    name: str
-    shape: tuple[int, ...]
-    type: str
-
-
-@dataclass(frozen=True)
 class _Header:
+    """Entries, and tensors by name, whose places are not known yet."""
+
     entries: Mapping[str, Any]
-    tensors: tuple[_Tensor, ...]
+    tensors: Mapping[str, Weight]
 
 
 class _Reader:
@@ -175,16 +169,15 @@ class _Reader:
                 raise InputError(f"entry {shown(key)}", "is there twice", "give it once")
             place = f"entry {shown(key)}"
             found[key] = self._value(self._number("I", place), place)
-        names: dict[str, None] = {}
-        infos = []
+        infos: dict[str, Weight] = {}
         for number in range(tensors):
-            infos.append(self._tensor(f"tensor {number}"))
-            if infos[-1].name in names:
-                raise InputError(f"tensor {infos[-1].name!r}", "is there twice", "give it once")
-            names[infos[-1].name] = None
-        return _Header(found, tuple(infos))
+            name, weight = self._tensor(f"tensor {number}")
+            if name in infos:
+                raise InputError(f"tensor {name!r}", "is there twice", "give it once")
+            infos[name] = weight
+        return _Header(found, infos)
 
-    def _tensor(self, place: str) -> _Tensor:
+    def _tensor(self, place: str) -> tuple[str, Weight]:
         name = self._string(place)
         place = f"tensor {shown(name)}"
         axes = self._number("I", place)
@@ -206,7 +199,7 @@ class _Reader:
         shape = lengths[::-1]
         while len(shape) > 1 and shape[0] == 1:  # writers may fill up with ones
             del shape[0]
-        return _Tensor(name, tuple(shape), type_)
+        return name, Weight("", None, tuple(shape), type_)
 
     def _value(self, type_: int, place: str) -> Any:
         """Return a value, or ``None`` of a long array."""
@@ -273,18 +266,8 @@ class _Reader:
 
 
 def _header(path: Path) -> _Header:
-    with FaultsOf(path):
-        try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                raise InputError("", "is no file", "name a file")
-            with open(path, "rb") as stream:
-                return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
-        except OSError as error:
-            problem = f"cannot be read ({error.strerror})"
-            raise InputError("", problem, "name a readable file") from None
-        except ValueError:  # a null byte in the path
-            problem = "cannot be the name of a file"
-            raise InputError("", problem, "name a readable file") from None
+    with FaultsOf(path), opened(path) as stream:
+        return _Reader(stream, os.fstat(stream.fileno()).st_size).header()
 
 
 def _merged(path: Path) -> _Header:
@@ -307,8 +290,8 @@ def _merged(path: Path) -> _Header:
         else _header(path.with_name(f"{prefix}{part:05}{of}{total}{suffix}"))
         for part in range(1, parts + 1)
     ]
-    tensors = tuple(tensor for header in headers for tensor in header.tensors)
-    if len({tensor.name for tensor in tensors}) < len(tensors):
+    tensors = {name: each for header in headers for name, each in header.tensors.items()}
+    if len(tensors) < sum(len(header.tensors) for header in headers):
         raise InputError("", "its parts have tensors of the same name", "give parts of one model")
     stated = headers[0].entries.get("split.tensors.count", len(tensors))
     if stated != len(tensors):
@@ -351,7 +334,7 @@ class _Entries:
             problem = "missing" if value is None else shown(value)
             remedy = "give a decoder with attention, and a whole number here"
             raise InputError(self._place(key), problem, remedy)
-        return int(value)  # type: ignore[call-overload, no-any-return]
+        return value
 
     def _place(self, key: str) -> str:
         return f"entry {shown(f'{self.architecture}.{key}')}"
@@ -386,9 +369,8 @@ def _transformer(header: _Header, path: Path) -> Transformer:
         )
         for number in range(blocks)
     )
-    for tensor in header.tensors:
-        _check_keys(tensor, layers)
-    words = next((each for each in header.tensors if each.name == "token_embd.weight"), None)
+    check_keys(header.tensors, _KEYS, layers, "the entries say")
+    words = header.tensors.get("token_embd.weight")
     if words is None or len(words.shape) != 2:
         problem = "has no matrix 'token_embd.weight'"
         raise InputError("", problem, "give a language model, or the first part of one")
@@ -399,7 +381,7 @@ def _transformer(header: _Header, path: Path) -> Transformer:
         hidden=hidden,
         vocab=words.shape[0],
         layers=layers,
-        weights=tuple(_weight(tensor) for tensor in header.tensors),
+        weights=tuple(_placed(name, weight) for name, weight in header.tensors.items()),
         norm="layer" if "attention.layer_norm_epsilon" in entries else "rms",
         activations="float32",  # llama.cpp keeps hidden states in float32
         experts=entries.whole("expert_count", 0, least=0),
@@ -412,29 +394,13 @@ def _transformer(header: _Header, path: Path) -> Transformer:
     )
 
 
-def _weight(tensor: _Tensor) -> Weight:
-    inside = _IN_BLOCK.fullmatch(tensor.name)
-    name, rows = (inside[2], _INSIDE) if inside else (tensor.name, _OUTSIDE)
-    place = next((place for start, place in rows if name.startswith(start)), "")
+def _placed(name: str, weight: Weight) -> Weight:
+    inside = _IN_BLOCK.fullmatch(name)
+    rest, rows = (inside[2], _INSIDE) if inside else (name, _OUTSIDE)
+    place = next((place for start, place in rows if rest.startswith(start)), "")
     if not place:
         problem = "is of no attention, feed-forward, norm, embedding or head"
         remedy = "give a decoder of blocks with attention and feed-forward"
-        raise InputError(f"tensor {shown(tensor.name)}", problem, remedy)
-    return Weight(
-        place,
-        int(inside[1]) if inside else None,
-        tensor.shape,
-        tensor.type,
-        experts=bool(inside and _EXPERTS.match(name)),
-    )
-
-
-def _check_keys(tensor: _Tensor, layers: tuple[Layer, ...]) -> None:
-    """Compare the matrix of the keys with what the entries say of heads."""
-    named = re.fullmatch(r"blk\.(\d{1,6})\.attn_k\.weight", tensor.name)
-    if named and int(named[1]) < len(layers):
-        layer = layers[int(named[1])]
-        expected = layer.kv_heads * layer.key_width
-        if tensor.shape[0] != expected:
-            problem = f"has {tensor.shape[0]} rows, but the entries say {expected}"
-            raise InputError(f"tensor {shown(tensor.name)}", problem, "correct one of them")
+        raise InputError(f"tensor {shown(name)}", problem, remedy)
+    layer = int(inside[1]) if inside else None
+    return weight._replace(place=place, layer=layer, experts=bool(inside and _EXPERTS.match(rest)))

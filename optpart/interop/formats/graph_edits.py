@@ -81,43 +81,30 @@ def break_cycles(
         edges from one vertex to another if one of them closes a cycle.
     """
     listed = list(edges)
-    successors: dict[str, dict[str, None]] = {v: {} for v in vertices}
-    for source, _, target in listed:
-        successors.setdefault(source, {})[target] = None
     graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(vertices)
     graph.add_edges_from((source, target) for source, _, target in listed)
     loops = nx.strongly_connected_components(graph)
     loop = {v: i for i, members in enumerate(loops) for v in members}
-    back = {(u, v) for u in closing for v in successors.get(u, ()) if loop[u] == loop[v]}
-    for u, v in back:
-        del successors[u][v]
-    back.update(_closing_pairs(successors))
+    back = {(u, v) for u in closing if u in graph for v in graph[u] if loop[u] == loop[v]}
+    graph.remove_edges_from(back)
+    back.update(_closing_pairs(graph))
     kept = [edge for edge in listed if (edge[0], edge[2]) not in back]
     removed = [edge for edge in listed if (edge[0], edge[2]) in back]
     return kept, removed
 
 
-def _closing_pairs(successors: dict[str, dict[str, None]]) -> Iterator[tuple[str, str]]:
+def _closing_pairs(graph: nx.DiGraph[str]) -> Iterator[tuple[str, str]]:
     """Yield the pairs that close a cycle in a depth-first traversal."""
-    entered = {target for targets in successors.values() for target in targets}
-    sources = [v for v in successors if v not in entered]
-    seen: set[str] = set()
+    in_order: nx.DiGraph[str] = nx.DiGraph()
+    in_order.add_nodes_from(v for v in graph if not graph.in_degree(v))
+    in_order.add_nodes_from(graph)
+    in_order.add_edges_from(graph.edges)
     on_path: set[str] = set()
-    for root in (*sources, *successors):
-        if root in seen:
-            continue
-        seen.add(root)
-        on_path.add(root)
-        path = [(root, iter(successors[root]))]
-        while path:
-            u, rest = path[-1]
-            v = next(rest, None)
-            if v is None:
-                path.pop()
-                on_path.remove(u)
-            elif v in on_path:
-                yield u, v
-            elif v not in seen:
-                seen.add(v)
-                on_path.add(v)
-                path.append((v, iter(successors.get(v, ()))))
+    for u, v, label in nx.dfs_labeled_edges(in_order):
+        if label == "forward":
+            on_path.add(v)
+        elif label == "reverse":
+            on_path.discard(v)
+        elif v in on_path:
+            yield u, v

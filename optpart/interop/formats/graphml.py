@@ -26,11 +26,9 @@ from xml.etree import ElementTree
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_text
 from optpart.interop.formats import attributes
+from optpart.interop.formats.parsing import parse_xml
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
-
-SUMMARY = "graphs in GraphML"
-SUFFIXES = (".graphml",)
 
 _EDGE = ("id", "source", "target", "directed", "sourceport", "targetport")
 _SPACE = "{http://graphml.graphdrawing.org/xmlns}"
@@ -50,14 +48,7 @@ def read(path: str | Path) -> Workload:
 def _root(text: str) -> ElementTree.Element:
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InputError("", "has a document type", "give a GraphML file without any")
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        reason = error.msg.partition(":")[0]
-        raise InputError(
-            f"line {line}, column {column}", f"not XML ({reason})", "give a GraphML file"
-        ) from None
+    root = parse_xml(text, "a GraphML file")
     if _tag(root) != "graphml":
         raise InputError("", f"begins with <{_tag(root)}>", "give a GraphML file")
     return root

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_text
+from optpart.interop.formats.parsing import parse_xml
 from optpart.problem.cluster import Cluster
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.instance import Instance
@@ -36,13 +37,7 @@ def read(path: str | Path) -> Instance:
 def _graph_element(text: str) -> ElementTree.Element:
     if "<!ENTITY" in text:  # a few lines of entities can expand to gigabytes
         raise InputError("", "declares entities", "give a GXL file without entities")
-    try:
-        root = ElementTree.fromstring(text)
-    except ElementTree.ParseError as error:
-        line, column = error.position
-        raise InputError(
-            f"line {line}, column {column}", f"is not XML ({error.msg})", "give a GXL file"
-        ) from None
+    root = parse_xml(text, "a GXL file")
     graph = root.find("graph") if root.tag == "gxl" else None
     if graph is None:
         raise InputError("", "has no <gxl><graph>", "give a GXL file")

@@ -30,7 +30,7 @@ from typing import Any, Literal
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_text
 from optpart.interop.formats import transformers_model
-from optpart.interop.formats.json import parse_json
+from optpart.interop.formats.json import parse_json, read_json
 from optpart.interop.formats.llm import (
     ATTENTION,
     CROSS,
@@ -44,13 +44,12 @@ from optpart.interop.formats.llm import (
     Transformer,
     Weight,
     chain,
-    is_whole,
+    check_keys,
 )
-from optpart.interop.formats.safetensors_header import tensors as tensors_of
+from optpart.interop.formats.parsing import is_whole, named
+from optpart.interop.formats.safetensors import tensors as tensors_of
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
-
-SUMMARY = "transformers of Hugging Face, a folder with config.json"
 
 _CONFIG_TYPES = {
     "float32": "float32", "float16": "float16", "bfloat16": "bfloat16", "float64": "float64",
@@ -59,6 +58,7 @@ _CONFIG_TYPES = {
 #: The stack that a tensor belongs to, the number of its block, and the rest of its name.
 _IN_BLOCK = re.compile(r"((?:.*?\.)?(?:layers|layer|h|blocks|block))\.(\d{1,6})\.(.+)")
 _ENCODER, _DECODER = (re.compile(rf"(?:model\.)?{stack}\..+") for stack in ("encoder", "decoder"))
+_KEY_MATRIX = re.compile(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight")
 _EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn)\.experts\.")
 #: What transformers computes today; old files still hold it.
 _COMPUTED = re.compile(r"(.*\.)?(rotary_emb\.inv_freq|masked_bias|attn\.bias|attention\.bias)")
@@ -137,9 +137,14 @@ _EMBEDDED = re.compile(r"(?:.*\.)?(?:embed_tokens|wte|word_embeddings|embed_in|s
 _PARALLEL = frozenset({"phi", "gptj", "cohere", "cohere2"})
 
 
-def sniff(folder: str | Path) -> bool:
-    """Return whether a folder holds ``config.json``, which belongs to no other format."""
-    return os.path.isfile(os.path.join(folder, _CONFIG))
+def sniff(content: bytes | str | Path) -> bool:
+    """Return whether a folder holds ``config.json``, or bytes begin as a safetensors file does.
+
+    No other format has such a folder; the file begins with a length and a JSON object.
+    """
+    if isinstance(content, bytes):
+        return len(content) > 9 and content[8:9] == b"{" and content[4:8] == bytes(4)
+    return os.path.isfile(os.path.join(content, _CONFIG))
 
 
 def read(path: str | Path, step: Step | None = None) -> Workload:
@@ -262,7 +267,7 @@ def _opened(path: Path) -> tuple[Mapping[str, Any], dict[str, Weight]]:
         problem = f"no {_CONFIG} beside it, which says how many heads there are"
         raise InputError("", problem, f"put the model's {_CONFIG} into the same folder")
     with FaultsOf(config):
-        found = parse_json(read_text(config))
+        found = read_json(config)
         if not isinstance(found, dict):
             raise InputError("", "not an object", f"give the {_CONFIG} of a model")
     return found, transformers_model.tensors(folder) if file is None else tensors_of(file)
@@ -298,7 +303,7 @@ class _Config:
         if not is_whole(value, 1, 10**9):
             problem = f"the {what} is {'missing' if value is None else shown(value)}"
             raise InputError(key, problem, "give a whole number of a model with attention")
-        return int(value)  # type: ignore[arg-type]
+        return value
 
     def layers(self) -> tuple[Layer, ...]:
         """Return the attention of every block."""
@@ -380,8 +385,7 @@ class _Stack:
             encoder = model_type in _ENCODERS or any(map(_ENCODER_BLOCK.match, tensors))
         layers = config.layers()
         weights, assumed = self._weights(len(layers))
-        for name, weight in tensors.items():
-            _check_keys(name, weight, layers)
+        check_keys(tensors, _KEY_MATRIX, layers, f"{_CONFIG} says")
         tied, weights = self._tied(weights, assumed, encoder=encoder)
         type_ = config["dtype"] or config["torch_dtype"]
         activations = _CONFIG_TYPES.get(type_) if isinstance(type_, str) else None
@@ -417,7 +421,7 @@ class _Stack:
         config, weights, assumed = self.config, dict[str, Weight](), list[str]()
         computed = [name for name, each in self.tensors.items() if _is_computed(name, each)]
         if computed:
-            assumed.append(f"Left out as computed: {_listed(computed)}.")
+            assumed.append(f"Left out as computed: {named(computed, 3)}.")
         further = blocks if config["num_nextn_predict_layers"] else MOST_LAYERS
         ahead = dict[int, None]()
         for name, weight in self.tensors.items():
@@ -517,19 +521,3 @@ def _parts(names: Iterable[str]) -> dict[str, str]:
             vertex = f"{'encoder' if _ENCODER.fullmatch(name) else 'decoder'}.{vertex}"
         found[name] = vertex
     return found
-
-
-def _check_keys(name: str, weight: Weight, layers: tuple[Layer, ...]) -> None:
-    """Compare the matrix of the keys with what the configuration says of heads."""
-    named = re.fullmatch(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight", name)
-    if named and int(named[1]) < len(layers):
-        layer = layers[int(named[1])]
-        expected = layer.kv_heads * layer.key_width
-        if weight.shape[0] != expected:
-            problem = f"has {weight.shape[0]} rows, but config.json says {expected}"
-            raise InputError(f"tensor {shown(name)}", problem, "correct one of them")
-
-
-def _listed(names: list[str]) -> str:
-    some = ", ".join(names[:3])
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
+from optpart.base.files import read_text
 from optpart.base.languages import to_json
 from optpart.problem.rational import decimal, shown
 
@@ -59,6 +61,11 @@ def parse_json(text: str) -> Any:
         raise InputError("", "has a string with a lone surrogate", "give valid text") from None
     except ValueError as error:  # a number with too many digits
         raise InputError("", f"cannot be read ({error})", "give shorter numbers") from None
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file, as :func:`parse_json` parses it; the caller adds the file to faults."""
+    return parse_json(read_text(path))
 
 
 def _second(text: str) -> tuple[str, int, int]:

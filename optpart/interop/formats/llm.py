@@ -1,6 +1,6 @@
 """Large language models as chains of transformer blocks, wherever their weights are read from.
 
-A reader (:mod:`~optpart.interop.formats.gguf`, :mod:`~optpart.interop.formats.safetensors`,
+A reader (:mod:`~optpart.interop.formats.gguf`, :mod:`~optpart.interop.formats.hugging_face`,
 :mod:`~optpart.interop.formats.llm_names`) says which weights a :class:`Transformer` has and where
 they belong; :func:`chain` turns it into a workload of one :class:`Step`. All sizes are in bytes.
 
@@ -44,12 +44,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
-
-import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
@@ -60,6 +59,7 @@ from optpart.interop.formats.operator_cost import (
     attention,
     contraction,
 )
+from optpart.interop.formats.parsing import is_whole
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
 from optpart.problem.units import quantity
@@ -321,11 +321,6 @@ class Step:
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
 
 
-def is_whole(value: object, least: int, most: int) -> bool:
-    """Return whether it is a whole number from ``least`` to ``most``."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
 def type_named(name: str, place: str) -> str:
     """Return the name in :data:`TYPES` of a type, in upper or lower case or short."""
     found = _TYPE_OF.get(name.lower()) if isinstance(name, str) else None
@@ -339,6 +334,28 @@ def size(type: str, shape: Sequence[int]) -> int:
     block, stored = TYPES[type]
     row = shape[-1] if shape else 1
     return math.prod(shape[:-1]) * -(-row // block) * stored
+
+
+def check_keys(
+    tensors: Mapping[str, Weight], named: re.Pattern[str], layers: Sequence[Layer], said: str
+) -> None:
+    """Compare the matrices of the keys with what is said of heads.
+
+    Parameters
+    ----------
+    named : pattern
+        Of the names of these matrices; its group is the number of the block.
+    said : str
+        Who says so.
+    """
+    for name, weight in tensors.items():
+        found = named.fullmatch(name)
+        if found and int(found[1]) < len(layers):
+            layer = layers[int(found[1])]
+            expected = layer.kv_heads * layer.key_width
+            if weight.shape[0] != expected:
+                problem = f"has {weight.shape[0]} rows, but {said} {expected}"
+                raise InputError(f"tensor {shown(name)}", problem, "correct one of them")
 
 
 def check(model: Transformer) -> Transformer:
@@ -443,12 +460,10 @@ def chain(model: Transformer, step: Step) -> Workload:
         cached=tuple(vertex.cached for vertex in vertices),
         sequences=chains[-1].batch if model.causal else 0,
         context=chains[-1].context if model.causal else 0,
-        work=Work(
-            kinds=tuple(vertex.kind for vertex in vertices),
-            precisions=tuple(vertex.precision for vertex in vertices),
-            flops=np.array([vertex.flops for vertex in vertices], dtype=np.int64),
-            read=np.array([vertex.read for vertex in vertices], dtype=np.int64),
-            written=np.array([vertex.written for vertex in vertices], dtype=np.int64),
+        work=Work.of(
+            (vertex.kind for vertex in vertices),
+            (vertex.precision for vertex in vertices),
+            [(vertex.flops, vertex.read, vertex.written) for vertex in vertices],
         ),
         name=f"{model.name}-{chains[-1].mode}" if model.causal else model.name,
         source=model.source,

@@ -34,8 +34,6 @@ from optpart.interop.formats.llm import (
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "language models by name, of published sizes"
-
 
 def names() -> tuple[str, ...]:
     """Return the names of all models."""

@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import read_text
 from optpart.base.limits import MOST_DEVICES
-from optpart.interop.formats.json import keys, parse_json, sequence
+from optpart.interop.formats.json import keys, read_json, sequence
 from optpart.interop.formats.parsing import identifier, known, member, whole_member
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
@@ -46,7 +45,7 @@ def sniff(document: Mapping[str, Any]) -> bool:
 def read(path: str | Path) -> Instance:
     """Read a model graph; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):
-        return from_dict(parse_json(read_text(path)), Path(path).stem)
+        return from_dict(read_json(path), Path(path).stem)
 
 
 def from_dict(document: Any, name: str) -> Instance:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.base.files import Kind, of_format, write_text
+from optpart.interop.formats.json import keys, pretty, read_json, sequence, text, version
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.document import FORMAT
 from optpart.problem.graph import GraphBuilder
@@ -31,7 +31,7 @@ _MODEL = {"communication", "memory", "send_ops", "channels", "release"}
 def read(path: str | Path) -> Instance:
     """Read an instance file; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):
-        return from_dict(parse_json(read_text(path)))
+        return from_dict(read_json(path))
 
 
 def write(instance: Instance, path: str | Path) -> None:

@@ -15,16 +15,14 @@ and virtual tables are not read, and every table, text and query has a limit.
 from __future__ import annotations
 
 import sqlite3
-from bisect import bisect_right
 from collections.abc import Collection
 from contextlib import closing
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from optpart.base.errors import FaultsOf, InputError
-from optpart.interop.formats.profile import Profile, Range, check_flat
+from optpart.interop.formats.profile import Launched, Profile, Range, check_flat
 from optpart.interop.formats.sqlite import guard
 from optpart.problem.rational import shown
 
@@ -73,17 +71,14 @@ def read(path: str | Path, names: Collection[str]) -> Profile:
 def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
     ranges, unmatched = _ranges(database, names)
     for of_thread in ranges.values():
-        of_thread.sort(key=lambda each: (each.start, -each.end))
         check_flat(of_thread)
     calls: dict[int, list[tuple[int, int]]] = {}
     for thread, correlation, start in _rows(
         database, "CUPTI_ACTIVITY_KIND_RUNTIME", ("globalTid", "correlationId", "start")
     ):
         calls.setdefault(correlation, []).append((thread, start))
-    sums = {thread: [0] * len(found) for thread, found in ranges.items()}
-    starts = {thread: [each.start for each in found] for thread, found in ranges.items()}
+    launched = Launched(ranges)
     devices: set[int] = set()
-    outside = unlinked = 0
     for table in _WORK:
         if table != _WORK[0] and not _columns(database, table):
             continue
@@ -100,44 +95,11 @@ def _read(database: sqlite3.Connection, names: set[str]) -> Profile:
                 for call in calls.get(correlation, ())
                 if process is None or call[0] // _THREAD == process // _THREAD
             ]
-            if len(launches) != 1:
-                unlinked += 1
-                continue
-            thread, begin = launches[0]
-            index = bisect_right(starts.get(thread, []), begin) - 1
-            if index < 0 or begin > ranges[thread][index].end:
-                outside += 1
-                continue
-            sums[thread][index] += end - start
-    if ranges and not any(map(any, sums.values())):
-        raise InputError(
-            "", "no work was launched in the range of a vertex", "trace CUDA and NVTX together"
-        )
+            launched.add(launches[0] if len(launches) == 1 else None, end - start)
+    times, remarks = launched.times("trace CUDA and NVTX together", "have no launch of their own")
     if len(devices) > 1:
         listed = ", ".join(map(str, sorted(devices)[:8]))
         raise InputError(_WORK[0], f"work on devices {listed}", "profile one device at a time")
-    return _profile(ranges, sums, unmatched, outside, unlinked)
-
-
-def _profile(
-    ranges: dict[int, list[Range]],
-    sums: dict[int, list[int]],
-    unmatched: set[str],
-    outside: int,
-    unlinked: int,
-) -> Profile:
-    times: dict[str, list[Fraction]] = {}
-    for thread, found in ranges.items():
-        for each, total in zip(found, sums[thread], strict=True):
-            times.setdefault(each.name, []).append(Fraction(total))
-    idle = sum(not any(found) for found in times.values())
-    remarks = ["times are sums of the kernels, copies and fills that were launched."]
-    if idle:
-        remarks.append(f"{idle:,} of the vertices launched nothing and take no time.")
-    if outside:
-        remarks.append(f"{outside:,} launches were in the range of no vertex.")
-    if unlinked:
-        remarks.append(f"{unlinked:,} pieces of work on the device have no launch of their own.")
     return Profile(
         {name: tuple(found) for name, found in sorted(times.items())},
         unmatched=tuple(sorted(unmatched)),

@@ -30,19 +30,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import MOST_BYTES, read_bytes
 from optpart.base.languages import to_shell
 from optpart.base.limits import check_size
+from optpart.interop.formats.model_graph import Counts, ModelGraph, checked_cost
 from optpart.interop.formats.onnx_bodies import CONTROL, Control, bodies, every_node, reads
 from optpart.interop.formats.onnx_operators import Operation, cost, known
 from optpart.interop.formats.onnx_shapes import Inference
-from optpart.interop.formats.parsing import listed
-from optpart.problem.graph import GraphBuilder
+from optpart.interop.formats.parsing import is_whole, listed
 from optpart.problem.rational import shown
-from optpart.problem.workload import Work, Workload
+from optpart.problem.workload import Workload
 
 if TYPE_CHECKING:
     from onnx import (
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
         ValueInfoProto,
     )
 
-SUFFIXES = (".onnx",)
 
 #: Functions that call functions; the library inlines them by recursion.
 _DEEPEST_CALLS = 100
@@ -242,7 +239,7 @@ class _Vertex:
     place: str
     outputs: list[str]
     reads: list[str]
-    cost: tuple[int, int, int] | None = None
+    cost: Counts | None = None
     memory: int = 0
 
 
@@ -301,44 +298,21 @@ class _Reader:
         for each in self._graph.output:
             if each.name not in self._values:
                 raise InputError(f"output {each.name!r}", "is computed by no node", _CHECK)
-        builder, names = GraphBuilder(), self._names(vertices)
-        producer: dict[str, tuple[int, int]] = {}
+        graph, names = ModelGraph(), self._names(vertices)
         readers: dict[str, list[int]] = {}
-        flops, read, written = [], [], []
         for v, vertex in enumerate(vertices):
             memory = vertex.memory
             for value in vertex.reads:
                 if value in self._values.constant:
                     memory += self._values.tensor(value, vertex.place).bytes
                     readers.setdefault(value, []).append(v)
-            found = _cost(vertex)
-            flops.append(found[0])
-            read.append(found[1])
-            written.append(found[2])
-            sizes = [self._values.tensor(value, vertex.place).bytes for value in vertex.outputs]
-            builder.vertex(names[v], found[0], memory=memory, outputs=sizes)
-            for value in vertex.reads:
-                if value in producer:
-                    source, output = producer[value]
-                    builder.edge(names[source], names[v], output)
-            producer |= {value: (v, k) for k, value in enumerate(vertex.outputs)}
+            found, operation = _cost(vertex), vertex.operation
+            writes = {each: self._values.tensor(each, vertex.place) for each in vertex.outputs}
+            graph.add(names[v], operation.kind, operation, found, memory, vertex.reads, writes)
         self._assume_constants(readers)
         self._assume_operators()
         self._assume_devices()
-        operations = [vertex.operation for vertex in vertices]
-        return Workload(
-            graph=builder.build(),
-            work=Work(
-                kinds=tuple(operation.kind for operation in operations),
-                precisions=tuple(_precision(operation) for operation in operations),
-                flops=np.array(flops, dtype=np.int64),
-                read=np.array(read, dtype=np.int64),
-                written=np.array(written, dtype=np.int64),
-            ),
-            name=self._graph.name or name,
-            source=f"ONNX model {name}",
-            assumed=tuple(self._assumed),
-        )
+        return graph.workload(self._graph.name or name, f"ONNX model {name}", self._assumed)
 
     def nodes(self, whole: ModelProto) -> Nodes:
         """Tell which nodes are vertices; ``whole`` is the model with its weights."""
@@ -406,7 +380,7 @@ class _Reader:
 
     def _control(
         self, node: NodeProto, kind: str, place: str, values: Inference
-    ) -> tuple[tuple[int, int, int], int]:
+    ) -> tuple[Counts, int]:
         """Learn the outputs of a node with bodies; return its cost and the bytes of its own."""
         control = Control(node, kind, place, values)
         costs, memory = [], 0
@@ -552,7 +526,7 @@ class _Symbols:
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         for symbol, size in sizes.items():
-            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**63:
+            if not is_whole(size, 0, 2**63 - 1):
                 place = f"shape {symbol!r}"
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
         self._sizes = sizes
@@ -597,22 +571,12 @@ class _Symbols:
         return list(dict.fromkeys(each for name in names for each in self._open.get(name, ())))
 
 
-def _cost(vertex: _Vertex) -> tuple[int, int, int]:
+def _cost(vertex: _Vertex) -> Counts:
     """Return operations, bytes read and bytes written."""
-    try:
-        found = cost(vertex.operation) if vertex.cost is None else vertex.cost
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"its shapes or attributes do not fit the operator ({error})"
-        raise InputError(vertex.place, problem, _CHECK) from None
-    if max(found) >= 2**63:
-        raise InputError(vertex.place, "takes more than 2^63 operations", "give smaller shapes")
-    return found
-
-
-def _precision(operation: Operation) -> str:
-    """Return the type of the first input that is not a mere choice, as that of ``Where`` is."""
-    tensors = [each for each in (*operation.inputs, *operation.outputs) if each is not None]
-    return next((each for each in tensors if each.type != "bool"), tensors[0]).precision
+    if vertex.cost is None:
+        return checked_cost(lambda: cost(vertex.operation), vertex.place, "attributes", _CHECK)
+    known_cost = vertex.cost
+    return checked_cost(lambda: known_cost, vertex.place, "attributes", _CHECK)
 
 
 def _stored(node: NodeProto, kind: str) -> TensorProto | None:

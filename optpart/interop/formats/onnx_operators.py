@@ -28,6 +28,7 @@ from optpart.interop.formats.operator_cost import (
     UNIT_NORM,
     Cost,
     CostOf,
+    Tensor,
     attention,
     contraction,
     cost_by,
@@ -41,59 +42,6 @@ from optpart.interop.formats.operator_cost import (
     rows,
 )
 from optpart.problem.workload import Work
-
-#: Bits of an element, by ONNX's name of the type in lower case.
-_BITS = {
-    "float": 32, "float16": 16, "bfloat16": 16, "double": 64, "complex64": 64, "complex128": 128,
-    "bool": 8, "int8": 8, "int16": 16, "int32": 32, "int64": 64,
-    "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
-    "int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4,
-    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8,
-    "float8e8m0": 8,
-}  # fmt: skip
-
-_PRECISIONS = {"float": "float32", "double": "float64"}
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A dense tensor of known shape.
-
-    Attributes
-    ----------
-    type : str
-        ONNX's name of the element type, in lower case: ``"float"``, ``"int4"``.
-    shape : tuple of int
-    """
-
-    type: str
-    shape: tuple[int, ...]
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def bytes(self) -> int:
-        """Size in bytes; elements of less than a byte are packed.
-
-        Raises
-        ------
-        KeyError
-            If the elements have no fixed size, as strings.
-        """
-        return -(-self.elements * _BITS[self.type] // 8)
-
-    @property
-    def precision(self) -> str:
-        """Name of the element type with its width: ``"float32"``."""
-        return _PRECISIONS.get(self.type, self.type)
-
-
-def has_size(element_type: str) -> bool:
-    """Return whether elements of this type have a fixed size."""
-    return element_type in _BITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base.errors import InputError
-from optpart.interop.formats.onnx_operators import Tensor, has_size, known
+from optpart.interop.formats.onnx_operators import known
+from optpart.interop.formats.operator_cost import Tensor, has_size
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, TypeProto

@@ -17,7 +17,9 @@ they cost, so that a model costs the same whichever format it is read from.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
 #: Operations of a multiply-add.
@@ -59,16 +61,60 @@ GRU = 3 * _GATE + 5
 RNN = _GATE
 
 
-class Tensor(Protocol):
-    """Shape and type of a tensor, as far as a reader knows them."""
+#: Bits of an element, by the names that PyTorch and ONNX (in lower case) have for its type.
+_BITS = {
+    "float": 32, "float16": 16, "float32": 32, "float64": 64, "bfloat16": 16, "double": 64,
+    "complex32": 32, "complex64": 64, "complex128": 128, "bool": 8,
+    "int8": 8, "int16": 16, "int32": 32, "int64": 64,
+    "uint8": 8, "uint16": 16, "uint32": 32, "uint64": 64,
+    "int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4,
+    "float8e4m3fn": 8, "float8e4m3fnuz": 8, "float8e5m2": 8, "float8e5m2fnuz": 8,
+    "float8e8m0": 8,
+    "float8_e4m3fn": 8, "float8_e4m3fnuz": 8, "float8_e5m2": 8, "float8_e5m2fnuz": 8,
+}  # fmt: skip
+
+_PRECISIONS = {"float": "float32", "double": "float64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A dense tensor of known shape.
+
+    Attributes
+    ----------
+    type : str
+        The element type as its format calls it: ``"float"`` (ONNX), ``"float32"``, ``"int4"``.
+    shape : tuple of int
+    """
+
+    type: str
+    shape: tuple[int, ...]
 
     @property
     def elements(self) -> int:
         """Number of elements."""
+        return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """Size in bytes."""
+        """Size in bytes; elements of less than a byte are packed.
+
+        Raises
+        ------
+        KeyError
+            If the elements have no fixed size, as strings.
+        """
+        return -(-self.elements * _BITS[self.type] // 8)
+
+    @property
+    def precision(self) -> str:
+        """Name of the element type with its width: ``"float32"``."""
+        return _PRECISIONS.get(self.type, self.type)
+
+
+def has_size(element_type: str) -> bool:
+    """Return whether elements of this type have a fixed size."""
+    return element_type in _BITS
 
 
 class Operation(Protocol):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, TypeGuard
+from xml.etree import ElementTree
 
 from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative, shown
@@ -101,6 +102,11 @@ def checked_range(value: int, least: int, most: int, place: str, what: str) -> i
     return value
 
 
+def is_whole(value: object, least: int, most: int) -> TypeGuard[int]:
+    """Return whether it is a whole number from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
 def _range_remedy(least: int, most: int) -> str:
     return f"give a whole number from {least} to {most}" if least < most else f"give {least}"
 
@@ -117,6 +123,16 @@ def check_entries(entries: int, what: str) -> None:
     """Refuse a matrix that is small in the file but huge in memory."""
     if entries > MOST_ENTRIES:
         raise InputError("", f"{entries} {what}", f"give a file with at most {MOST_ENTRIES}")
+
+
+def parse_xml(text: str, what: str) -> ElementTree.Element:
+    """Parse XML, in which entities are refused before; ``what`` would be right."""
+    try:
+        return ElementTree.fromstring(text)
+    except ElementTree.ParseError as error:
+        line, column = error.position
+        place, reason = f"line {line}, column {column}", error.msg.partition(":")[0]
+        raise InputError(place, f"not XML ({reason})", f"give {what}") from None
 
 
 def member(document: Any, key: str, place: str = "") -> Any:
@@ -158,3 +174,9 @@ def listed(names: Collection[str]) -> str:
     """List a few names, in quotation marks."""
     some = ", ".join(repr(name) for name in islice(names, 3))
     return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
+
+
+def named(names: Sequence[str], most: int = 6) -> str:
+    """List names as they are, the first few if there are many."""
+    some = ", ".join(names[:most])
+    return some if len(names) <= most else f"{some} and {len(names) - most} more"

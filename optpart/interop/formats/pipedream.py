@@ -33,9 +33,6 @@ from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, shown
 from optpart.problem.workload import Workload
 
-SUMMARY = "profiles of networks on one GPU by PipeDream"
-SUFFIXES: tuple[str, ...] = ()
-
 #: The device that the times were measured on.
 GPU = "gpu"
 
@@ -110,13 +107,11 @@ def _workload(text: str, name: str, training: bool) -> Workload:
 
 
 def _remarks(dropped: dict[str, Fraction]) -> list[str]:
-    total = sum(dropped.values(), Fraction(0))
+    if not dropped:
+        return []
+    total = number(sum(dropped.values(), Fraction(0)), up=True)
     names = "Input node" if len(dropped) == 1 else "Input nodes"
-    return (
-        [f"{len(dropped)} {names} dropped, with {number(total, up=True)} ms of loading data."]
-        if (dropped)
-        else []
-    )
+    return [f"{len(dropped)} {names} dropped, with {total} ms of loading data."]
 
 
 def _node(line: str, place: str) -> tuple[str, str, list[Fraction]]:
@@ -137,7 +132,7 @@ def _node(line: str, place: str) -> tuple[str, str, list[Fraction]]:
             raise InputError(place, f"{shown(field)} is no key=number", f"write {_NODE}")
         given[key] = value
     if set(given) != set(_KEYS):
-        odd = next(iter(set(given) ^ set(_KEYS)))
+        odd = next(key for key in (*given, *_KEYS) if (key in given) != (key in _KEYS))
         problem = f"unknown {shown(odd)}" if odd in given else f"no {odd}"
         raise InputError(place, problem, f"write {_NODE}")
     return node.strip(), operator.strip(), [_number(given[key], f"{place}, {key}") for key in _KEYS]

@@ -35,6 +35,7 @@ import ast
 import io
 import itertools
 import math
+import operator
 import os
 import re
 import stat
@@ -42,26 +43,24 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-
-import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, FaultsOf, InputError
 from optpart.base.languages import to_shell
 from optpart.base.limits import check_size
 from optpart.interop.formats.json import parse_json, sequence, text
-from optpart.interop.formats.parsing import listed, member
-from optpart.interop.formats.pytorch_operators import Operation, Tensor, cost, in_place, known
+from optpart.interop.formats.model_graph import ModelGraph, checked_cost
+from optpart.interop.formats.operator_cost import Tensor
+from optpart.interop.formats.parsing import is_whole, listed, member
+from optpart.interop.formats.pytorch_operators import Operation, cost, in_place, known
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import shown
-from optpart.problem.workload import Work, Workload
-
-SUMMARY = "models of PyTorch, as torch.export.save writes them"
-SUFFIXES = (".pt2",)
+from optpart.problem.workload import Workload
 
 _MAJORS = range(5, 9)
 #: ``ScalarType`` of the schema.
@@ -305,48 +304,27 @@ class _Reader:
             raise InputError("graph", "no operation depends on an input", "give a model with some")
         used = {each for vertex in vertices for each in vertex.reads}
         used |= set(_tensor_names(self._graph.get("outputs", []), "graph.outputs"))
-        builder, producer = GraphBuilder(), dict[str, tuple[str, int]]()
-        columns: tuple[list[int], list[int], list[int]] = ([], [], [])
+        graph = ModelGraph()
         readers: dict[str, int] = {}
         for vertex in vertices:
-            kept = [each for i, each in enumerate(vertex.outputs) if i == 0 or each in used]
-            tensors = tuple(self._tensor(each, vertex.place) for each in kept)
-            vertex.operation = operation = Operation(
-                vertex.operation.kind, vertex.operation.tensors, vertex.operation.values, tensors
-            )
-            found = _cost(operation, vertex.place)
-            for column, count in zip(columns, found, strict=True):
-                column.append(count)
+            writes = {
+                each: self._tensor(each, vertex.place)
+                for i, each in enumerate(vertex.outputs)
+                if i == 0 or each in used
+            }
+            operation = replace(vertex.operation, outputs=tuple(writes.values()))
+            found = checked_cost(partial(cost, operation), vertex.place, "arguments", _WHOLE)
             memory = 0
             for each in dict.fromkeys(vertex.reads):
                 if each in self._constants:
                     memory += self._tensor(each, vertex.place).bytes
                     readers[each] = readers.get(each, 0) + 1
-            builder.vertex(
-                kept[0], found[0], memory=memory, outputs=[tensor.bytes for tensor in tensors]
-            )
-            for each in vertex.reads:
-                if each in producer:
-                    builder.edge(producer[each][0], kept[0], producer[each][1])
-            producer |= {each: (kept[0], k) for k, each in enumerate(kept)}
+            first = vertex.outputs[0]
+            graph.add(first, operation.kind, operation, found, memory, vertex.reads, writes)
         if granularity == "module":
-            _group(vertices, builder)
+            _group(vertices, graph.builder)
         self._assume(vertices, readers)
-        operations = [vertex.operation for vertex in vertices]
-        flops, read, written = (np.array(column, dtype=np.int64) for column in columns)
-        return Workload(
-            graph=builder.build(),
-            work=Work(
-                kinds=tuple(operation.kind for operation in operations),
-                precisions=tuple(_precision(operation) for operation in operations),
-                flops=flops,
-                read=read,
-                written=written,
-            ),
-            name=name,
-            source=f"PyTorch model {name}",
-            assumed=tuple(self._assumed),
-        )
+        return graph.workload(name, f"PyTorch model {name}", self._assumed)
 
     def _vertices(self) -> Iterator[_Vertex]:
         """Yield the nodes that are vertices; outputs are not costed yet."""
@@ -469,7 +447,7 @@ class _Symbols:
         self._known: dict[str, int] = {}
         for name, size in sizes.items():
             place = f"shape {name!r}"
-            if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < _MOST_SIZE:
+            if not is_whole(size, 0, _MOST_SIZE - 1):
                 raise InputError(place, f"size {shown(size)}", "give a whole number ≥ 0")
             symbol, value = self._meant(name, size, place)
             self._check(symbol, value, place)
@@ -538,7 +516,7 @@ class _Symbols:
             value = self._known[expression]
         else:
             raise InputError(place, f"a size of unknown kind {shown(kind)}", _WHOLE)
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _MOST_SIZE:
+        if not is_whole(value, 0, _MOST_SIZE - 1):
             raise InputError(place, f"a size of {shown(value)}", "give whole numbers ≥ 0")
         return value
 
@@ -568,9 +546,9 @@ class _Symbols:
                 return Fraction(given.size(symbol))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self._value(operand, given)
-            case ast.BinOp(left=left, op=operator, right=right):
+            case ast.BinOp(left=left, op=sign, right=right) if type(sign).__name__ in _SIGNS:
                 first, second = self._value(left, given), self._value(right, given)
-                return self._limited(_computed(type(operator).__name__, first, second))
+                return self._limited(Fraction(_SIGNS[type(sign).__name__](first, second)))
             case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
                 values = [self._value(each, given) for each in arguments]
                 return self._limited(_called(name, values))
@@ -611,59 +589,50 @@ class _Given:
         raise InputError(self.place, f"its shape depends on the open {symbol!r}", remedy)
 
 
-def _computed(operator: str, first: Fraction, second: Fraction) -> Fraction:
-    match operator:
-        case "Add":
-            return first + second
-        case "Sub":
-            return first - second
-        case "Mult":
-            return first * second
-        case "Div":
-            return first / second
-        case "FloorDiv":
-            return Fraction(first // second)
-        case "Mod":
-            return first % second
-        case "Pow" if second.denominator == 1 and 0 <= second <= 64:
-            return first ** int(second)
-    raise ValueError(f"{operator} is not known")
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1 or not 0 <= exponent <= 64:
+        raise ValueError(f"a power of {exponent} is not known")
+    return base ** int(exponent)
+
+
+def _ceiling_of(first: Fraction, second: Fraction) -> int:
+    return -(-first // second)
+
+
+#: Operators of expressions, by their names in Python's syntax tree.
+_SIGNS: Mapping[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv,
+    "FloorDiv": operator.floordiv, "Mod": operator.mod, "Pow": _power,
+}  # fmt: skip
+#: Functions of SymPy and PyTorch, of one value, of two, and of any number of values.
+_OF_ONE: Mapping[str, Callable[[Fraction], Fraction | int]] = {
+    "Integer": operator.pos, "floor": math.floor, "FloorToInt": math.floor,
+    "TruncToInt": math.floor, "ceiling": math.ceil, "CeilToInt": math.ceil,
+}  # fmt: skip
+_OF_TWO: Mapping[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "Rational": operator.truediv, "Pow": _power, "FloorDiv": operator.floordiv,
+    "CleanDiv": operator.floordiv, "CeilDiv": _ceiling_of, "Mod": operator.mod,
+    "PythonMod": operator.mod,
+}  # fmt: skip
+_OF_ANY: Mapping[str, Callable[[list[Fraction]], Fraction | int]] = {
+    "Add": sum, "Mul": math.prod, "Max": max, "Min": min
+}  # fmt: skip
 
 
 def _called(name: str, values: list[Fraction]) -> Fraction:
-    match name, values:
-        case "Integer", [value]:
-            return value
-        case "Rational", [first, second]:
-            return first / second
-        case "Add", [_, *_]:
-            return sum(values, Fraction(0))
-        case "Mul", [_, *_]:
-            return math.prod(values, start=Fraction(1))
-        case "Pow", [first, second]:
-            return _computed("Pow", first, second)
-        case "Max", [_, *_]:
-            return max(values)
-        case "Min", [_, *_]:
-            return min(values)
-        case "FloorDiv" | "CleanDiv", [first, second]:
-            return Fraction(first // second)
-        case "CeilDiv", [first, second]:
-            return Fraction(-(-first // second))
-        case "Mod" | "PythonMod", [first, second]:
-            return first % second
-        case "floor" | "FloorToInt" | "TruncToInt", [value]:
-            return Fraction(value // 1)
-        case "ceiling" | "CeilToInt", [value]:
-            return Fraction(-(-value // 1))
-        case _:
-            raise ValueError(f"{name} is not known")
+    if len(values) == 1 and name in _OF_ONE:
+        return Fraction(_OF_ONE[name](*values))
+    if len(values) == 2 and name in _OF_TWO:
+        return Fraction(_OF_TWO[name](*values))
+    if values and name in _OF_ANY:
+        return Fraction(_OF_ANY[name](values))
+    raise ValueError(f"{name} is not known")
 
 
 def _check_version(document: Any) -> None:
     version = member(document, "schema_version")
     major = version.get("major") if isinstance(version, dict) else version
-    if isinstance(major, bool) or not isinstance(major, int) or major not in _MAJORS:
+    if not is_whole(major, _MAJORS[0], _MAJORS[-1]):
         known = f"this program reads {_MAJORS[0]} to {_MAJORS[-1]}"
         raise InputError("schema_version", f"major version {shown(major)}", known)
 
@@ -753,21 +722,3 @@ def _kind(target: str) -> str:
     """Return an operator without its overload: ``aten.linear``."""
     name = target.removeprefix("torch.ops.")
     return name.rpartition(".")[0] if name.count(".") > 1 else name
-
-
-def _cost(operation: Operation, place: str) -> tuple[int, int, int]:
-    """Return operations, bytes read and bytes written."""
-    try:
-        found = cost(operation)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        problem = f"its shapes or arguments do not fit the operator ({error})"
-        raise InputError(place, problem, _WHOLE) from None
-    if not all(isinstance(count, int) and 0 <= count < _MOST_SIZE for count in found):
-        raise InputError(place, "takes more than 2^63 operations", "give smaller shapes")
-    return found
-
-
-def _precision(operation: Operation) -> str:
-    """Return the type of the first input that is not a mere choice, as that of ``where`` is."""
-    tensors = [*operation.inputs, *operation.outputs]
-    return next((each.type for each in tensors if each.type != "bool"), tensors[0].type)

@@ -26,6 +26,7 @@ from optpart.interop.formats.operator_cost import (
     VARIANCE,
     Cost,
     CostOf,
+    Tensor,
     attention,
     contraction,
     cost_by,
@@ -38,38 +39,6 @@ from optpart.interop.formats.operator_cost import (
     reshapes,
     rows,
 )
-
-#: Bytes of an element by PyTorch's name of its type.
-BYTES = {
-    "uint8": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "float16": 2, "float32": 4,
-    "float64": 8, "complex32": 4, "complex64": 8, "complex128": 16, "bool": 1, "bfloat16": 2,
-    "uint16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1, "float8_e4m3fnuz": 1, "float8_e5m2fnuz": 1,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A dense tensor of known shape.
-
-    Attributes
-    ----------
-    type : str
-        One of :data:`BYTES`.
-    shape : tuple of int
-    """
-
-    type: str
-    shape: tuple[int, ...]
-
-    @property
-    def elements(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def bytes(self) -> int:
-        """Size in bytes."""
-        return self.elements * BYTES[self.type]
 
 
 @dataclass(frozen=True, slots=True)

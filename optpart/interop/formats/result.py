@@ -12,8 +12,8 @@ import numpy as np
 
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.base.files import Kind, of_format, write_text
+from optpart.interop.formats.json import keys, pretty, read_json, sequence, text, version
 from optpart.problem.graph import CONTROL
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, non_negative, rational
@@ -85,21 +85,17 @@ def to_dict(result: Result) -> dict[str, Any]:
     if result.objective == "bottleneck":
         document["bottleneck"] = _text(result.bottleneck)
         document["bottleneck_bound"] = _text(result.bottleneck_bound)
-    if result.schedule_by:
-        document["schedule_by"] = result.schedule_by
-    if result.bound_by:
-        document["bound_by"] = result.bound_by
-    if result.claim is not None:
-        document["claimed"] = result.claim.to_dict()
-    if result.given:
-        document["given"] = result.given
-    if result.contiguous:
-        document["contiguous"] = True
-    if result.device_order:
-        names = result.instance.cluster.names
-        document["device_order"] = [names[d] for d in result.device_order]
-    if result.refused:
-        document["refused"] = True
+    names = result.instance.cluster.names
+    optional = {
+        "schedule_by": result.schedule_by,
+        "bound_by": result.bound_by,
+        "claimed": None if result.claim is None else result.claim.to_dict(),
+        "given": result.given,
+        "contiguous": result.contiguous,
+        "device_order": [names[d] for d in result.device_order],
+        "refused": bool(result.refused),
+    }
+    document |= {key: value for key, value in optional.items() if value}
     return document
 
 
@@ -140,7 +136,7 @@ def read_document(path: str | Path) -> Mapping[str, Any]:
         If the file is not a result, a key is unknown, or a value has the wrong type.
     """
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         version(document, FORMAT)
         _check_kinds(keys(document, _TOP, ""))
     return dict(document)

@@ -35,16 +35,12 @@ from typing import Any, Literal, get_args
 
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.files import read_text
-from optpart.interop.formats.json import parse_json, sequence
+from optpart.interop.formats.json import read_json, sequence
 from optpart.interop.formats.nanoseconds import SECOND, Times
 from optpart.interop.formats.parsing import member
 from optpart.problem.graph import GraphBuilder
 from optpart.problem.rational import non_negative, rational, shown
 from optpart.problem.workload import Workload
-
-SUMMARY = "layer chains of language models with measured times by Sailor (a folder)"
-SUFFIXES: tuple[str, ...] = ()
 
 Pass = Literal["forward", "backward", "training"]
 
@@ -62,7 +58,7 @@ def networks(folder: str | Path) -> tuple[str, ...]:
     """Return the names of the models in ``llm_info.json``."""
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        return tuple(sorted(_object(parse_json(read_text(path)), "")))
+        return tuple(sorted(_object(read_json(path), "")))
 
 
 def read(
@@ -100,14 +96,15 @@ def read(
         raise InputError("measured_pass", f"no pass {measured_pass!r}", remedy)
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         if model is None:
             model = _only(document)
-        layers = _layers(document, model, tensor_parallel)
+        held = _held(document, model, tensor_parallel, ("params_bytes", "act_output_bytes"))
         builder = GraphBuilder()
-        for i, (memory, size) in enumerate(layers):
-            builder.vertex(f"layer {i}", memory=memory, outputs=[size * microbatch])
-        for i in range(1, len(layers)):
+        for i, layer in enumerate(held):
+            size = layer["act_output_bytes"] * microbatch
+            builder.vertex(f"layer {i}", memory=layer["params_bytes"], outputs=[size])
+        for i in range(1, len(held)):
             builder.edge(f"layer {i - 1}", f"layer {i}")
         graph = builder.build()
     times = Times(SECOND)
@@ -115,11 +112,20 @@ def read(
     without = []
     for gpu, profile in _profiles(Path(folder) / "profiles" / model, gpus).items():
         with FaultsOf(profile):
-            column = _times(profile, microbatch, tensor_parallel, len(layers), measured_pass, times)
-        if column is None:
-            without.append(gpu)
-        else:
-            measured[gpu] = column
+            rows = _rows(_object(read_json(profile), ""), microbatch, tensor_parallel)
+            if rows is None:
+                without.append(gpu)
+                continue
+            if len(rows) != len(held):
+                problem = f"{len(rows)} layers, but {_INFO} has {len(held)}"
+                place, remedy = (
+                    f"{microbatch}.{tensor_parallel}",
+                    "choose other GPUs, or correct it",
+                )
+                raise InputError(place, problem, remedy)
+            measured[gpu] = tuple(
+                times.whole(row[j] for j in _PASSES[measured_pass]) for row in rows
+            )
     how = f"microbatch {microbatch}, tensor-parallel degree {tensor_parallel}"
     if not measured or (gpus is not None and without):
         raise InputError(
@@ -170,7 +176,7 @@ def measurements(
     """
     path = _profiles(Path(folder) / "profiles" / model, [gpu])[gpu]
     with FaultsOf(path):
-        document = _object(parse_json(read_text(path)), "")
+        document = _object(read_json(path), "")
         found = {}
         for microbatch in sorted(_whole(key, key) for key in document):
             rows = _rows(document, microbatch, tensor_parallel)
@@ -198,17 +204,8 @@ def layers(
     """
     path = Path(folder) / _INFO
     with FaultsOf(path):
-        document = parse_json(read_text(path))
-        degrees = _object(_chosen(document, model, "model", ""), model)
-        place = f"{model}.{tensor_parallel}"
-        found = _object(_chosen(degrees, str(tensor_parallel), "degree", model), place)
-        return [
-            {
-                key: non_negative(member(found[str(i)], key, f"{place}.{i}"), f"{place}.{i}.{key}")
-                for key in ("params_bytes", "act_output_bytes", "act_mem_bytes")
-            }
-            for i in range(_count(found, place))
-        ]
+        wanted = ("params_bytes", "act_output_bytes", "act_mem_bytes")
+        return _held(read_json(path), model, tensor_parallel, wanted)
 
 
 def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fraction]]:
@@ -222,7 +219,7 @@ def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fracti
         in bytes per second, with a polynomial of the message's size before it, which is not read.
     """
     with FaultsOf(path):
-        document = parse_json(read_text(path))
+        document = read_json(path)
         found: dict[str, dict[tuple[str, int], Fraction]] = {}
         for kind in ("inter", "intra"):
             rates = found.setdefault(kind, {})
@@ -236,36 +233,19 @@ def bandwidths(path: str | Path) -> Mapping[str, Mapping[tuple[str, int], Fracti
         return found
 
 
-def _layers(document: Any, model: str, degree: int) -> list[tuple[Fraction, Fraction]]:
-    """Return parameters and activations of each layer, in bytes."""
-    degrees = _object(_chosen(document, model, "model", ""), model)
-    layers = _object(_chosen(degrees, str(degree), "degree", model), f"{model}.{degree}")
-    found = []
-    for i in range(_count(layers, f"{model}.{degree}")):
-        place = f"{model}.{degree}.{i}"
-        sizes = [
-            non_negative(member(layers[str(i)], key, place), f"{place}.{key}")
-            for key in ("params_bytes", "act_output_bytes")
-        ]
-        found.append((sizes[0], sizes[1]))
-    return found
-
-
-def _times(
-    path: Path, microbatch: int, degree: int, layers: int, measured_pass: Pass, times: Times
-) -> tuple[Fraction | None, ...] | None:
-    """Return the time of each layer, or ``None`` if it was not measured so."""
-    document = _object(parse_json(read_text(path)), "")
-    rows = _rows(document, microbatch, degree)
-    if rows is None:
-        return None
-    if len(rows) != layers:
-        raise InputError(
-            f"{microbatch}.{degree}",
-            f"{len(rows)} layers, but {_INFO} has {layers}",
-            "choose other GPUs, or correct it",
-        )
-    return tuple(times.whole(row[j] for j in _PASSES[measured_pass]) for row in rows)
+def _held(
+    document: Any, model: str, degree: int, wanted: Sequence[str]
+) -> list[dict[str, Fraction]]:
+    """Return some of the sizes of each layer, in bytes."""
+    degrees = _chosen(_chosen(document, model, "model", ""), str(degree), "degree", model)
+    place = f"{model}.{degree}"
+    return [
+        {
+            key: non_negative(member(layer, key, f"{place}.{i}"), f"{place}.{i}.{key}")
+            for key in wanted
+        }
+        for i, layer in enumerate(_numbered(degrees, place))
+    ]
 
 
 def _rows(document: Mapping[str, Any], microbatch: int, degree: int) -> list[list[Fraction]] | None:
@@ -274,10 +254,9 @@ def _rows(document: Mapping[str, Any], microbatch: int, degree: int) -> list[lis
     if str(degree) not in degrees:
         return None
     place = f"{microbatch}.{degree}"
-    profile = _object(degrees[str(degree)], place)
     found = []
-    for i in range(_count(profile, place)):
-        row = sequence(profile[str(i)], f"{place}.{i}")
+    for i, entry in enumerate(_numbered(degrees[str(degree)], place)):
+        row = sequence(entry, f"{place}.{i}")
         if len(row) != 3:
             raise InputError(
                 f"{place}.{i}", f"{len(row)} times", "give those of forward, backward and update"
@@ -311,14 +290,15 @@ def _chosen(document: Any, key: str, what: str, place: str) -> Any:
     return choices[key]
 
 
-def _count(layers: Mapping[str, Any], place: str) -> int:
-    """Return how many layers there are, which must be numbered from 0."""
+def _numbered(value: Any, place: str) -> list[Any]:
+    """Return the layers, which must be numbered from 0, in order."""
+    layers = _object(value, place)
     for i in range(len(layers)):
         if str(i) not in layers:
             raise InputError(place, f"no layer {i}", f"number the {len(layers)} layers from 0")
     if not layers:
         raise InputError(place, "no layers", "give at least one")
-    return len(layers)
+    return [layers[str(i)] for i in range(len(layers))]
 
 
 def _object(value: Any, place: str) -> Mapping[str, Any]:

@@ -13,24 +13,7 @@ from optpart.base.languages import from_csv, to_csv
 
 
 def read_rows(path: str | Path, columns: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
-    """Read a table.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        The header that the file must have.
-
-    Returns
-    -------
-    list of (str, dict)
-        Place (``line 3``) and fields by column of each row; blank lines are skipped.
-
-    Raises
-    ------
-    InputError
-        If the file is not CSV or has another header, or a row has too few or too many fields. The
-        caller adds the file.
-    """
+    """Read a table with a given header, as :func:`read_table` does; fields are by column."""
     _, rows = read_table(path, columns)
     return [(place, dict(zip(columns, row, strict=True))) for place, row in rows]
 
@@ -50,12 +33,13 @@ def read_table(
     header : list of str
         Without blanks around the names; empty for an empty file.
     rows : list of (str, list of str)
-        Place and fields, as many as the header has; blank lines are left out.
+        Place (``line 3``) and fields, as many as the header has; blank lines are left out.
 
     Raises
     ------
     InputError
-        As :func:`read_rows` does.
+        If the file is not CSV or has another header, or a row has too few or too many fields. The
+        caller adds the file.
     """
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     rows = []

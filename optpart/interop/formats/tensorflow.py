@@ -24,94 +24,28 @@ from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_bytes, read_text
 from optpart.interop.formats.graph_edits import NamedEdge, break_cycles
 from optpart.interop.formats.parsing import listed
-from optpart.interop.formats.tensorflow_shapes import ENUM, Known, known_sizes
+from optpart.interop.formats.tensorflow_shapes import Known, data_types, known_sizes
 from optpart.problem.graph import CONTROL, Graph, GraphBuilder
 from optpart.problem.workload import Workload
 
-_SCHEMA = (
-    """
-name: "graphdef.proto" package: "tensorflow" syntax: "proto3"
-enum_type { name: "DataType" """
-    + ENUM
-    + """ }
-message_type {
-  name: "GraphDef"
-  field { name: "node" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
-          type_name: ".tensorflow.NodeDef" }
-  field { name: "library" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.FunctionDefLibrary" }
+#: The messages that matter, by their fields: name, number and type; a star marks repeated ones.
+_MESSAGES = {
+    "GraphDef": "node 1 *NodeDef, library 2 FunctionDefLibrary",
+    "FunctionDefLibrary": "function 1 *FunctionDef",
+    "FunctionDef": "signature 1 OpDef",
+    "OpDef": "name 1 string",
+    "NameAttrList": "name 1 string",
+    "NodeDef": "name 1 string, op 2 string, input 3 *string, device 4 string, attr 5 *AttrEntry",
+    "NodeDef.AttrEntry": "key 1 string, value 2 AttrValue",
+    "AttrValue": "list 1 ListValue, type 6 DataType, shape 7 TensorShapeProto, "
+    "tensor 8 TensorProto, func 10 NameAttrList",
+    "AttrValue.ListValue": "s 2 *bytes, shape 7 *TensorShapeProto, func 9 *NameAttrList",
+    "TensorProto": "tensor_shape 2 TensorShapeProto",
+    "TensorShapeProto": "dim 2 *Dim, unknown_rank 3 bool",
+    "TensorShapeProto.Dim": "size 1 int64",
 }
-message_type {
-  name: "FunctionDefLibrary"
-  field { name: "function" number: 1 label: LABEL_REPEATED type: TYPE_MESSAGE
-          type_name: ".tensorflow.FunctionDef" }
-}
-message_type {
-  name: "FunctionDef"
-  field { name: "signature" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.OpDef" }
-}
-message_type {
-  name: "OpDef"
-  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
-}
-message_type {
-  name: "NameAttrList"
-  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
-}
-message_type {
-  name: "NodeDef"
-  field { name: "name" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
-  field { name: "op" number: 2 label: LABEL_OPTIONAL type: TYPE_STRING }
-  field { name: "input" number: 3 label: LABEL_REPEATED type: TYPE_STRING }
-  field { name: "device" number: 4 label: LABEL_OPTIONAL type: TYPE_STRING }
-  field { name: "attr" number: 5 label: LABEL_REPEATED type: TYPE_MESSAGE
-          type_name: ".tensorflow.NodeDef.AttrEntry" }
-  nested_type {
-    name: "AttrEntry" options { map_entry: true }
-    field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING }
-    field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-            type_name: ".tensorflow.AttrValue" }
-  }
-}
-message_type {
-  name: "AttrValue"
-  field { name: "list" number: 1 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.AttrValue.ListValue" }
-  nested_type {
-    name: "ListValue"
-    field { name: "s" number: 2 label: LABEL_REPEATED type: TYPE_BYTES }
-    field { name: "shape" number: 7 label: LABEL_REPEATED type: TYPE_MESSAGE
-            type_name: ".tensorflow.TensorShapeProto" }
-    field { name: "func" number: 9 label: LABEL_REPEATED type: TYPE_MESSAGE
-            type_name: ".tensorflow.NameAttrList" }
-  }
-  field { name: "type" number: 6 label: LABEL_OPTIONAL type: TYPE_ENUM
-          type_name: ".tensorflow.DataType" }
-  field { name: "shape" number: 7 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.TensorShapeProto" }
-  field { name: "tensor" number: 8 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.TensorProto" }
-  field { name: "func" number: 10 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.NameAttrList" }
-}
-message_type {
-  name: "TensorProto"
-  field { name: "tensor_shape" number: 2 label: LABEL_OPTIONAL type: TYPE_MESSAGE
-          type_name: ".tensorflow.TensorShapeProto" }
-}
-message_type {
-  name: "TensorShapeProto"
-  field { name: "dim" number: 2 label: LABEL_REPEATED type: TYPE_MESSAGE
-          type_name: ".tensorflow.TensorShapeProto.Dim" }
-  field { name: "unknown_rank" number: 3 label: LABEL_OPTIONAL type: TYPE_BOOL }
-  nested_type {
-    name: "Dim"
-    field { name: "size" number: 1 label: LABEL_OPTIONAL type: TYPE_INT64 }
-  }
-}
-"""
-)
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
 
 # An output index takes a few bytes in a file, but means that many tensors in memory.
 _MOST_OUTPUTS = 10_000_000
@@ -241,8 +175,32 @@ def _calling(message: Any) -> list[str]:
 
 @functools.cache
 def _message_class() -> Any:
+    schema = descriptor_pb2.FileDescriptorProto(
+        name="graphdef.proto", package="tensorflow", syntax="proto3"
+    )
+    kinds = schema.enum_type.add(name="DataType")
+    for name, code in data_types().items():
+        kinds.value.add(name=name, number=code)
+    full = {each.rpartition(".")[2]: f".tensorflow.{each}" for each in (*_MESSAGES, "DataType")}
+    messages: dict[str, descriptor_pb2.DescriptorProto] = {}
+    for path, fields in _MESSAGES.items():
+        outer, _, name = path.rpartition(".")
+        message = messages[outer].nested_type.add() if outer else schema.message_type.add()
+        message.name, message.options.map_entry = name, name == "AttrEntry"
+        messages[path] = message
+        for text in fields.split(", "):
+            field, number, type_ = text.split()
+            kind = type_.removeprefix("*")
+            scalar = "enum" if kind == "DataType" else "message" if kind in full else kind
+            message.field.add(
+                name=field,
+                number=int(number),
+                label=_FIELD.LABEL_OPTIONAL if kind == type_ else _FIELD.LABEL_REPEATED,
+                type=_FIELD.Type.Value(f"TYPE_{scalar.upper()}"),
+                type_name=full.get(kind),
+            )
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(text_format.Parse(_SCHEMA, descriptor_pb2.FileDescriptorProto()))
+    pool.Add(schema)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tensorflow.GraphDef"))
 
 

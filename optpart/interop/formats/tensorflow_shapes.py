@@ -52,13 +52,13 @@ _BYTES = {number: size for number, size in _TYPES.values() if size is not None}
 _BOOL = 10
 _REF = 100
 
-#: Declares ``DataType`` for protobuf; the type of a reference is that of its value plus 100.
-ENUM = "\n".join(
-    f'value {{ name: "{name}{ref}" number: {number + offset} }}'
-    for name, (number, _) in {"DT_INVALID": (0, None), **_TYPES}.items()
-    for ref, offset in (("", 0), ("_REF", _REF))
-    if number or not offset
-)
+
+def data_types() -> dict[str, int]:
+    """Return ``DataType``; the type of a reference is that of its value plus 100."""
+    numbers = {name: number for name, (number, _) in _TYPES.items()}
+    references = {f"{name}_REF": number + _REF for name, number in numbers.items()}
+    return {"DT_INVALID": 0, **numbers, **references}
+
 
 _VARIABLES = frozenset({"Variable", "VariableV2"})
 

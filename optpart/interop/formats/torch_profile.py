@@ -31,7 +31,7 @@ from typing import Any, TypeAlias
 
 from optpart.base.errors import FaultsOf, InputError
 from optpart.interop.formats.json import parse_json
-from optpart.interop.formats.profile import Profile, Range, check_flat, read_trace
+from optpart.interop.formats.profile import Launched, Profile, Range, check_flat, read_trace
 from optpart.problem.rational import non_negative, rational, shown
 
 _MICROSECOND = 1000
@@ -87,7 +87,6 @@ def from_document(document: Any, names: Collection[str]) -> Profile:
     wanted = set(names)
     named, unmatched, unnamed = _named(trace, wanted)
     for ranges in named.values():
-        ranges.sort(key=lambda each: (each.start, -each.end))
         check_flat(ranges)
     _check_steps(trace.steps, named)
     if not trace.work:
@@ -294,38 +293,12 @@ def _launched(
     trace: _Trace, named: Mapping[Thread, Sequence[Range]]
 ) -> tuple[dict[str, list[Fraction]], list[str]]:
     """Return the sums of what was launched in the ranges, and what to say of the rest."""
-    sums = {thread: [Fraction(0)] * len(ranges) for thread, ranges in named.items()}
-    starts = {thread: [each.start for each in ranges] for thread, ranges in named.items()}
-    outside, unlinked = 0, 0
+    launched = Launched(named)
     for correlation, external, time in trace.work:
         at = None if correlation is None else trace.calls.get(correlation)
         if at is None and external is not None:
             at = trace.external.get(external)
-        if at is None:
-            unlinked += 1
-            continue
-        thread, begin = at
-        index = bisect_right(starts.get(thread, []), begin) - 1
-        if index < 0 or begin > named[thread][index].end:
-            outside += 1
-            continue
-        sums[thread][index] += time
-    if named and not any(map(any, sums.values())):
-        raise InputError(
-            "",
-            "no work was launched in the range of a vertex",
-            "profile the activities CPU and CUDA together",
-        )
-    times: dict[str, list[Fraction]] = {}
-    for thread, ranges in named.items():
-        for each, total in zip(ranges, sums[thread], strict=True):
-            times.setdefault(each.name, []).append(total)
-    idle = sum(not any(found) for found in times.values())
-    remarks = ["times are sums of the kernels, copies and fills that were launched."]
-    if idle:
-        remarks.append(f"{idle:,} of the vertices launched nothing and take no time.")
-    if outside:
-        remarks.append(f"{outside:,} launches were in the range of no vertex.")
-    if unlinked:
-        remarks.append(f"{unlinked:,} pieces of work on the device name no launch in the file.")
-    return times, remarks
+        launched.add(at, time)
+    return launched.times(
+        "profile the activities CPU and CUDA together", "name no launch in the file"
+    )

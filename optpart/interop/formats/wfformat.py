@@ -44,8 +44,8 @@ written, dates, the published makespan and ``metrics``.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -53,10 +53,10 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import ArgumentError, FaultsOf, InputError, UnsupportedError
-from optpart.base.files import Kind, of_document, read_text, write_text
+from optpart.base.files import Kind, of_document, write_text
 from optpart.base.languages import to_json
 from optpart.base.limits import check_devices
-from optpart.interop.formats.json import parse_json, sequence, text
+from optpart.interop.formats.json import read_json, sequence, text
 from optpart.interop.formats.nanoseconds import SECOND, Times
 from optpart.interop.formats.parsing import check_entries, member
 from optpart.problem.cluster import Cluster, Device
@@ -65,9 +65,6 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import Number, non_negative, rational, shown
 from optpart.problem.units import quantity
 from optpart.problem.workload import Workload
-
-SUMMARY = "scientific workflows of WfCommons"
-SUFFIXES: tuple[str, ...] = ()
 
 VERSIONS = ("1.4", "1.5", "1.6")
 
@@ -151,19 +148,17 @@ class Workflow:
             raise InputError(
                 "workflow", "lists no machines", "add them, or describe them in a cluster file"
             )
+        check_devices(sum(self._parts(machine, cores) for machine in self.machines), "machines")
         devices: list[Device] = []
         homes: list[int] = []
-        count = sum(self._cores(machine) if cores else 1 for machine in self.machines)
-        check_devices(count, "machines")
         for m, machine in enumerate(self.machines):
             speed = self._speed(machine) / 1000 if machine.speed or len(self.machines) > 1 else 1
-            if not cores:
+            if cores:
+                names = [f"{machine.name}#{core}" for core in range(self._cores(machine))]
+                devices += [Device(name, speed) for name in names]
+            else:
                 devices.append(Device(machine.name, speed, memory=machine.memory))
-                homes.append(m)
-                continue
-            for core in range(self._cores(machine)):
-                devices.append(Device(f"{machine.name}#{core}", speed))
-                homes.append(m)
+            homes += [m] * self._parts(machine, cores)
         between = [[None if a == b else bandwidth for b in homes] for a in homes]
         waiting = [[0 if a == b else latency for b in homes] for a in homes]
         return Cluster.of(devices, between, waiting)
@@ -191,7 +186,7 @@ class Workflow:
             row = []
             for machine in self.machines:
                 time = Fraction(round(self._time(v, machine) * factor))
-                row += [time] * (self._cores(machine) if cores else 1)
+                row += [time] * self._parts(machine, cores)
             rows.append(row)
         remarks = self.remarks(cores)
         return Instance(
@@ -221,26 +216,23 @@ class Workflow:
 
     def remarks(self, cores: bool) -> tuple[str, ...]:
         """Say what :meth:`instance` assumes, and what the reader did."""
-        scaled = len(self.machines) > 1
-        return (
-            *self.workload.assumed,
-            *(["Run times on other machines are scaled by their clock rates."] if scaled else []),
-            *self._remarks(cores),
-        )
-
-    def _remarks(self, cores: bool) -> Sequence[str]:
+        found = [*self.workload.assumed]
+        if len(self.machines) > 1:
+            found.append("Run times on other machines are scaled by their clock rates.")
         if not cores:
-            return ("A machine runs one task at a time.",)
+            return (*found, "A machine runs one task at a time.")
+        found.append("Every core is a device.")
         several = sum(used is not None and used > 1 for used in self.cores_used)
-        tasks = "A task" if several == 1 else f"{several} tasks"
-        return (
-            "Every core is a device.",
-            *(
-                [f"{tasks} kept more than one core busy; on one core, that many times as long."]
-                if several
-                else []
-            ),
-        )
+        if several:
+            tasks = "A task" if several == 1 else f"{several} tasks"
+            found.append(
+                f"{tasks} kept more than one core busy; on one core, that many times as long."
+            )
+        return tuple(found)
+
+    def _parts(self, machine: Machine, cores: bool) -> int:
+        """Return the number of devices that a machine is."""
+        return self._cores(machine) if cores else 1
 
     def _speed(self, machine: Machine) -> Fraction:
         if machine.speed is None:
@@ -330,7 +322,7 @@ def read_workflow(path: str | Path, *, inputs: bool = False) -> Workflow:
         If the file is no WfFormat of a known version, or contradicts itself.
     """
     with FaultsOf(path):
-        return from_dict(parse_json(read_text(path)), Path(path).stem, inputs=inputs)
+        return from_dict(read_json(path), Path(path).stem, inputs=inputs)
 
 
 def from_dict(document: Any, name: str, *, inputs: bool = False) -> Workflow:
@@ -357,8 +349,8 @@ class _Task:
     place: str
     parents: list[str]
     children: list[str]
-    reads: list[str]
-    writes: list[str]
+    reads: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
     time: Fraction | None = None
     machines: tuple[str, ...] = ()
     cores_used: Fraction | None = None
@@ -379,19 +371,9 @@ class _Content:
         specification = member(workflow, "specification", "workflow")
         place = "workflow.specification"
         tasks: dict[str, _Task] = {}
-        for i, entry in enumerate(_list(specification, "tasks", place, needed=True)):
-            here = f"{place}.tasks[{i}]"
-            task = _Task(
-                _name(entry, "id", here),
-                here,
-                _names(entry, "parents", here),
-                _names(entry, "children", here),
-                _names(entry, "inputFiles", here),
-                _names(entry, "outputFiles", here),
-            )
-            if task.name in tasks:
-                raise InputError(f"{here}.id", f"a second task {shown(task.name)}", "give it once")
-            tasks[task.name] = task
+        for task, entry in _tasks(specification, place, "id", tasks):
+            task.reads = _names(entry, "inputFiles", task.place)
+            task.writes = _names(entry, "outputFiles", task.place)
         sizes: dict[str, Fraction] = {}
         for i, entry in enumerate(_list(specification, "files", place)):
             here = f"{place}.files[{i}]"
@@ -431,21 +413,8 @@ class _Content:
         tasks: dict[str, _Task] = {}
         sizes: dict[str, Fraction] = {}
         names: dict[str, str] = {}
-        for i, entry in enumerate(_list(workflow, "tasks", "workflow", needed=True)):
-            here = f"workflow.tasks[{i}]"
-            task = _Task(
-                _name(entry, "name", here),
-                here,
-                _names(entry, "parents", here),
-                _names(entry, "children", here),
-                [],
-                [],
-            )
-            if task.name in tasks:
-                raise InputError(
-                    f"{here}.name", f"a second task {shown(task.name)}", "give it once"
-                )
-            tasks[task.name] = task
+        for task, entry in _tasks(workflow, "workflow", "name", tasks):
+            here = task.place
             if "id" in entry:
                 names.setdefault(_name(entry, "id", here), task.name)
             _files_14(task, entry, sizes)
@@ -455,12 +424,8 @@ class _Content:
             if "machine" in entry:
                 task.machines = (_name(entry, "machine", here),)
         for task in tasks.values():  # some name their neighbours by id
-            task.parents = [
-                name if name in tasks else names.get(name, name) for name in task.parents
-            ]
-            task.children = [
-                name if name in tasks else names.get(name, name) for name in task.children
-            ]
+            for listed in (task.parents, task.children):
+                listed[:] = [name if name in tasks else names.get(name, name) for name in listed]
         machines = _machines(workflow, "workflow", "count", "speed")
         return cls(tasks, sizes, machines, times)
 
@@ -596,6 +561,20 @@ class _Content:
         return found
 
 
+def _tasks(
+    document: Any, place: str, key: str, found: dict[str, _Task]
+) -> Iterator[tuple[_Task, Any]]:
+    """Add the tasks of a list to those found; yield each with its entry."""
+    for i, entry in enumerate(_list(document, "tasks", place, needed=True)):
+        here = f"{place}.tasks[{i}]"
+        parents, children = (_names(entry, each, here) for each in ("parents", "children"))
+        task = _Task(_name(entry, key, here), here, parents, children)
+        if task.name in found:
+            raise InputError(f"{here}.{key}", f"a second task {shown(task.name)}", "give it once")
+        found[task.name] = task
+        yield task, entry
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
@@ -719,25 +698,14 @@ def dumps(workflow: Workflow) -> str:
         )
         if k != CONTROL
     }
+    lists = ("parents", "children", "inputFiles", "outputFiles")
     tasks: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "id": name,
-            "parents": [],
-            "children": [],
-            "inputFiles": [],
-            "outputFiles": [],
-        }
-        for name in graph.names
+        {"name": name, "id": name, **{each: [] for each in lists}} for name in graph.names
     ]
     for t, file in files.items():
         tasks[graph.tensor_vertex[t]]["outputFiles"].append(file)
-    edges = zip(
-        graph.edge_source.tolist(),
-        graph.edge_target.tolist(),
-        graph.edge_tensor.tolist(),
-        strict=True,
-    )
+    ends = (graph.edge_source, graph.edge_target, graph.edge_tensor)
+    edges = zip(*(array.tolist() for array in ends), strict=True)
     joined: set[tuple[int, int]] = set()
     for u, v, t in edges:
         if (u, v) not in joined:
@@ -756,11 +724,7 @@ def dumps(workflow: Workflow) -> str:
     }
     if workflow.workload.measured:
         content["execution"] = _execution(workflow)
-    document = {
-        "name": workflow.workload.name,
-        "schemaVersion": "1.5",
-        "workflow": content,
-    }
+    document = {"name": workflow.workload.name, "schemaVersion": "1.5", "workflow": content}
     if workflow.workload.source:
         document["description"] = workflow.workload.source
     return to_json(document, indent=1) + "\n"
@@ -783,7 +747,10 @@ def _execution(workflow: Workflow) -> dict[str, Any]:
             )
         time = next(iter(times.values())) or Fraction(0)
         total += time
-        entry: dict[str, Any] = {"id": name, "runtimeInSeconds": _seconds(time, f"task {name!r}")}
+        entry: dict[str, Any] = {
+            "id": name,
+            "runtimeInSeconds": _decimal(time / SECOND, f"task {name!r}"),
+        }
         used = workflow.cores_used[v] if workflow.cores_used else None
         if used is not None:
             entry["avgCPU"] = _decimal(used * 100, f"task {name!r}")
@@ -829,10 +796,6 @@ def _check_writable(workflow: Workflow) -> None:
             raise UnsupportedError(
                 f"task {name!r}", "the id has other characters", "use letters, digits and _.#:/-"
             )
-
-
-def _seconds(nanoseconds: Fraction, place: str) -> int | float:
-    return _decimal(nanoseconds / SECOND, place)
 
 
 def _decimal(value: Fraction, place: str) -> int | float:

@@ -71,7 +71,7 @@ def heterog_worst(
     [G] states T/T* ≈ M + M² and refers to an appendix for the proof, which its text does not
     include; this family is ours. With links between distinct devices only, M + M² cannot be
     approached: T is at most M² · T* (see
-    :func:`~optpart.strategies.scheduling.priorities.heterog`), and this family approaches that.
+    :func:`~optpart.strategies.scheduling.heterog.heterog`), and this family approaches that.
 
     Let the walk have S + 1 steps, with long tasks at the first visits of the R resources. The order
     by rank takes the sum of all times, at least R · length. If short tasks run first, each as soon

@@ -32,8 +32,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_DEVICES, check_devices
-from optpart.interop.costs.drawn import drawn
-from optpart.interop.costs.unit import unit
+from optpart.interop.costs.drawn import drawn, unit
 from optpart.interop.formats.graph_edits import colocate_cells
 from optpart.interop.generate import draw
 from optpart.interop.generate.option import Option

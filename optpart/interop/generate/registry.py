@@ -36,62 +36,36 @@ class Generator:
         return found
 
 
+_G = "optpart.interop.generate"
+_ROWS = {
+    "thesis": ("thesis:instance", "Draw one of the six graphs of [L] table 7.1, with a cluster."),
+    "small": ("small:small", "Draw a small instance with whole-number times."),
+    "lstm": ("lstm:instance", "Build an unrolled LSTM network of [B] §5.1 on equal devices."),
+    "layered": ("layered:instance", "Draw a layered graph and a cluster, as in [L] §6.2."),
+    "workflow": (
+        "workflow:instance", "Draw a scientific workflow of one of five shapes, with its machines."
+    ),
+    "fork-join": ("families:fork_join", "Draw a chain of fork–join stages."),
+    "tree": ("families:tree", "Draw a complete in-tree or out-tree."),
+    "fft": ("families:fft", "Draw a fast Fourier transform."),
+    "gauss": ("families:gauss", "Draw a Gaussian elimination by columns."),
+    "cholesky": ("families:cholesky", "Draw a tiled Cholesky factorisation."),
+    "stencil": ("families:stencil", "Draw a stencil of three points, step by step."),
+    "gnp": ("families:gnp", "Draw a random graph G(n, p) without cycles."),
+    "stg-layers": (
+        "families:stg_layers", "Draw a layered graph like those of the Standard Task Graph Set."
+    ),
+    "cluster": ("cluster:drawn_cluster", "Draw a cluster, as in [L] §6.2, into a TOML file."),
+    "heterog-worst": (
+        "heterog_worst:heterog_worst",
+        "Build an instance on which HeteroG's order takes M² times the best (loops: M + M²).",
+    ),
+}  # fmt: skip
+
 #: All generators by name.
 GENERATORS = Registry(
     "NAME",
-    {
-        "thesis": Generator(
-            "optpart.interop.generate.thesis:instance",
-            "Draw one of the six graphs of [L] table 7.1, with a cluster.",
-        ),
-        "small": Generator(
-            "optpart.interop.generate.small:small", "Draw a small instance with whole-number times."
-        ),
-        "lstm": Generator(
-            "optpart.interop.generate.lstm:instance",
-            "Build an unrolled LSTM network of [B] §5.1 on equal devices.",
-        ),
-        "layered": Generator(
-            "optpart.interop.generate.layered:instance",
-            "Draw a layered graph and a cluster, as in [L] §6.2.",
-        ),
-        "workflow": Generator(
-            "optpart.interop.generate.workflow:instance",
-            "Draw a scientific workflow of one of five shapes, with its machines.",
-        ),
-        "fork-join": Generator(
-            "optpart.interop.generate.fork_join:fork_join", "Draw a chain of fork–join stages."
-        ),
-        "tree": Generator(
-            "optpart.interop.generate.tree:tree", "Draw a complete in-tree or out-tree."
-        ),
-        "fft": Generator("optpart.interop.generate.fft:fft", "Draw a fast Fourier transform."),
-        "gauss": Generator(
-            "optpart.interop.generate.gauss:gauss", "Draw a Gaussian elimination by columns."
-        ),
-        "cholesky": Generator(
-            "optpart.interop.generate.cholesky:cholesky", "Draw a tiled Cholesky factorisation."
-        ),
-        "stencil": Generator(
-            "optpart.interop.generate.stencil:stencil",
-            "Draw a stencil of three points, step by step.",
-        ),
-        "gnp": Generator(
-            "optpart.interop.generate.gnp:gnp", "Draw a random graph G(n, p) without cycles."
-        ),
-        "stg-layers": Generator(
-            "optpart.interop.generate.stg_layers:stg_layers",
-            "Draw a layered graph like those of the Standard Task Graph Set.",
-        ),
-        "cluster": Generator(
-            "optpart.interop.generate.cluster:drawn_cluster",
-            "Draw a cluster, as in [L] §6.2, into a TOML file.",
-        ),
-        "heterog-worst": Generator(
-            "optpart.interop.generate.heterog_worst:heterog_worst",
-            "Build an instance on which HeteroG's order takes M² times the best (loops: M + M²).",
-        ),
-    },
+    {name: Generator(f"{_G}.{place}", summary) for name, (place, summary) in _ROWS.items()},
     Generator,
     group="optpart.generators",
 )

@@ -13,16 +13,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from optpart.base.children.crew import HERE, Crew
 from optpart.base.children.losses import Losses, lose
+from optpart.base.children.worker import LOCAL, Pool
 from optpart.base.limits import available_processors
 from optpart.exact.series.bound import SERIES
 from optpart.kernels.all import is_ready
 from optpart.lower_bounds.best import each_bound
 from optpart.methods import registry
-from optpart.methods.portfolio.child import Child
+from optpart.methods.portfolio.child import Child, Outcome, run_member
 from optpart.methods.portfolio.members import SHORTEST, Case, Member, plan
-from optpart.methods.portfolio.outcome import Outcome, run_member
 from optpart.problem.feasibility import excluded
 from optpart.search.bounding import BOUNDED
 from optpart.solution.goal import MINIMISED, Measure, bound_of, exceeded
@@ -64,7 +63,7 @@ _START = "start"
 
 
 @method
-def auto(job: Job, watch: Watch | None = None, *, crew: Crew = HERE) -> Result:
+def auto(job: Job, watch: Watch | None = None, *, pool: Pool = LOCAL) -> Result:
     """Run the methods that fit the instance, in turn and side by side.
 
     Supports every goal that one of its members supports. With one worker and a deterministic limit,
@@ -73,7 +72,7 @@ def auto(job: Job, watch: Watch | None = None, *, crew: Crew = HERE) -> Result:
 
     Parameters
     ----------
-    crew : Crew
+    pool : Pool
         Where the members run that do not run in this process, and the searchers of a search.
 
     Returns
@@ -89,17 +88,17 @@ def auto(job: Job, watch: Watch | None = None, *, crew: Crew = HERE) -> Result:
     AssertionError
         If a member claims a bound above a schedule that another one has found.
     """
-    return _Run(Case(job, crew.remote, is_ready()), watch, crew).run()
+    return _Run(Case(job, pool.remote, is_ready()), watch, pool).run()
 
 
 class _Run:
     """One run, from the start to a proof or the end of the budget."""
 
-    def __init__(self, case: Case, watch: Watch | None, crew: Crew) -> None:
+    def __init__(self, case: Case, watch: Watch | None, pool: Pool) -> None:
         shown = None if watch is None else self._shown(watch)
         self.record = Record(case.job, shown, bound=Fraction(0))
         self.case = case
-        self.crew = crew
+        self.pool = pool
         self.plan = plan(case)
         self.children: list[Child] = []
         #: Processes that have started, but whose members have not begun.
@@ -120,14 +119,14 @@ class _Run:
                 self._work()
                 self._end()
             with suppress(KeyboardInterrupt):  # a second interrupt
-                self._hear_last()
+                self._receive_last()
         finally:
             for child in (*self.children, *self.hired.values()):
                 child.stop()
         result = self.record.result("auto", infeasible=self.infeasible)
         return replace(result, schedule_by=self.schedule_by, bound_by=self.bound_by)
 
-    def _hear_last(self) -> None:
+    def _receive_last(self) -> None:
         """Take what members have found and nobody has heard, after an interruption."""
         if self.record.termination is Termination.INTERRUPTED:
             for child in self.children:
@@ -237,7 +236,7 @@ class _Run:
         """Let a member work in this process, and hear the others whenever it reports."""
 
         def watch(step: Progress) -> None:
-            self._hear(member.name, step, verified=True)
+            self._receive(member.name, step, verified=True)
             for child in self.children:
                 self._listen(child)
             self.record.pulse()
@@ -246,13 +245,13 @@ class _Run:
                 self.enough = True
                 raise KeyboardInterrupt
 
-        spread = self.case.cluster and registry.takes(member.name, "crew")
+        spread = self.case.cluster and registry.takes(member.name, "pool")
         if self.case.cluster and not spread:
             budget = replace(budget, workers=min(budget.workers, available_processors()))
-        options: dict[str, Any] = {"crew": self.crew} if spread else {}
+        options: dict[str, Any] = {"pool": self.pool} if spread else {}
         losses = Losses()
         outcome = run_member(member.path, self._job(budget), watch, **options)
-        self._hear(member.name, outcome, verified=True, told=len(losses) > 0)
+        self._receive(member.name, outcome, verified=True, told=len(losses) > 0)
         if self.raised is not None:
             raise self.raised
         if outcome.termination is Termination.INTERRUPTED and not self.enough:
@@ -260,7 +259,7 @@ class _Run:
 
     def _send(self, member: Member, budget: Budget) -> Child:
         """Let a member work in a process of its own."""
-        child = self.hired.pop(member, None) or Child(member.name, budget.workers, self.crew)
+        child = self.hired.pop(member, None) or Child(member.name, budget.workers, self.pool)
         child.begin(member.path, self._job(budget))
         self.children.append(child)
         return child
@@ -271,12 +270,12 @@ class _Run:
         if self.case.small or not timed or self.case.budget.seconds < 2 * SHORTEST:
             return
         for member, workers in beside:
-            self.hired[member] = Child(member.name, workers, self.crew)
+            self.hired[member] = Child(member.name, workers, self.pool)
         following = next((member for member in turns[1:] if member.place == "process"), None)
         if following is not None:
             taken = sum(child.workers for child in self.hired.values())
             left = max(1, self.case.budget.workers - taken)
-            self.hired[following] = Child(following.name, left, self.crew)
+            self.hired[following] = Child(following.name, left, self.pool)
 
     def _await(self, awaited: list[Child]) -> None:
         """Hear all members until these have ended or there is a proof."""
@@ -288,12 +287,12 @@ class _Run:
 
     def _listen(self, child: Child, seconds: float = 0.0) -> None:
         found = self.record.incumbent is not None
-        for message in child.heard(seconds, patient=not found):
-            self._hear(child.name, message, verified=False)
+        for message in child.messages(seconds, patient=not found):
+            self._receive(child.name, message, verified=False)
 
     # --- what they say ---------------------------------------------------------------------
 
-    def _hear(
+    def _receive(
         self, name: str, message: Progress | Outcome, *, verified: bool, told: bool = False
     ) -> None:
         """Take what is new in a message of a member; ``told`` if its failure is recorded."""

@@ -251,7 +251,7 @@ def plan(case: Case) -> Plan:
     if case.cluster:  # there, a search that is not beside others has its searchers elsewhere
         rows = [
             row._replace(place="here")
-            if row.place == "process" and registry.takes(row.name, "crew")
+            if row.place == "process" and registry.takes(row.name, "pool")
             else row
             for row in rows
         ]

@@ -23,6 +23,7 @@ from optpart.kernels.segments import (
     segments,
 )
 from optpart.kernels.struct import FloatCube, FloatMatrix, Floats, IntMatrix, Ints, Longs, Struct
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import first_fit
@@ -305,8 +306,7 @@ def settle(
     NoPlacementError
         If a unit is left without a device again.
     """
-    place = np.empty(instance.devices, dtype=np.int64)
-    place[devices] = np.arange(instance.devices)
+    place = inverse(devices)
     a = arrays(instance)
     state = first_fit(a, units, place[device], devices)
     if (state.device < 0).any():

@@ -20,6 +20,7 @@ from optpart.kernels.compiled import (
 )
 from optpart.kernels.segments import Segment, in_any_order, in_order
 from optpart.kernels.struct import IntMatrix, Ints
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.contiguous import (
@@ -32,7 +33,7 @@ from optpart.strategies.partition.contiguous import (
     settle,
     split_line,
 )
-from optpart.strategies.partition.insertion import in_degrees, topological_position
+from optpart.strategies.partition.insertion import in_degrees
 from optpart.strategies.partition.ranks import devices_by_speed, upward_rank
 from optpart.strategies.partition.sequential_fill import sequential_fill
 
@@ -107,7 +108,7 @@ def orders(instance: Instance) -> list[NDArray[np.int32]]:
     own = arrays(instance).order
     if instance.vertices > _ALL_ORDERS:
         return [own]
-    by_rank = np.lexsort((topological_position(instance), -upward_rank(instance)))
+    by_rank = np.lexsort((instance.graph.position, -upward_rank(instance)))
     found = [own, _depth_first(arrays(instance)), by_rank.astype(np.int32)]
     return list({order.tobytes(): order for order in found}.values())
 
@@ -174,8 +175,7 @@ class _Best:
         if not makespan < self.makespan:
             return
         self.makespan = makespan
-        placed = np.empty(len(row.units), dtype=np.int64)
-        placed[row.units] = np.arange(len(row.units))
+        placed = inverse(row.units)
         unit = instance.unit_of
         self.partition = Partition(devices[chosen][unit], placed[unit], row.vertices.tolist())
 

@@ -17,13 +17,13 @@ from optpart.kernels.compiled import (
     nothing_placed,
     run_time,
 )
-from optpart.kernels.heap import heap_pop, heap_push
+from optpart.kernels.heap import heap_pop, heap_push, pop, push
 from optpart.kernels.struct import FloatMatrix, Ints, LongMatrix, Longs, Struct
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.insertion import arrivals, in_degrees, topological_position
+from optpart.strategies.partition.insertion import arrivals, in_degrees
 from optpart.strategies.partition.ranks import operations_rank
-from optpart.strategies.partition.unit_graph import pop, push
 
 
 def etf(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -41,9 +41,8 @@ def etf(instance: Instance, rng: np.random.Generator) -> Partition:
     regardless of the instance's model.
     """
     level = operations_rank(instance).sink
-    by_level = np.lexsort((topological_position(instance), -level)).astype(np.int32)
-    place = np.empty(instance.vertices, dtype=np.int64)
-    place[by_level] = np.arange(instance.vertices)
+    by_level = np.lexsort((instance.graph.position, -level)).astype(np.int32)
+    place = inverse(by_level)
     queue = _none_ready(instance.devices, instance.vertices)
     state, order = _earliest_first(arrays(instance), by_level, place, queue)
     return partition_of(instance, state, order.tolist())

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition
-from optpart.strategies.partition.insertion import insert, topological_position
+from optpart.strategies.partition.insertion import insert
 from optpart.strategies.partition.ranks import upward_rank
 
 
@@ -29,4 +29,4 @@ def insertion(instance: Instance, rank: NDArray[np.float64]) -> Partition:
         Must not rise along an edge; ties go to the topologically first.
     """
     # Ranks never rise along an edge, so with ties broken topologically this order is topological.
-    return insert(instance, np.lexsort((topological_position(instance), -rank)).astype(np.int32))
+    return insert(instance, np.lexsort((instance.graph.position, -rank)).astype(np.int32))

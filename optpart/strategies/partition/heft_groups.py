@@ -30,7 +30,6 @@ from optpart.strategies.partition.insertion import (
     Inserted,
     in_order,
     inserted,
-    topological_position,
 )
 from optpart.strategies.partition.ranks import mean_transfer, upward
 
@@ -60,7 +59,7 @@ def heft_groups(instance: Instance, rng: np.random.Generator) -> Partition:
     work = np.bincount(instance.unit_of, weights=fastest)
     groups = np.flatnonzero(size > 1)
     wanted = _spread(a, groups[np.argsort(-work[groups], kind="stable")])
-    transfer, position = mean_transfer(instance), topological_position(instance)
+    transfer, position = mean_transfer(instance), instance.graph.position
     best = None
     for weight in _TRANSFERS:
         tail = relaxed(instance, fastest, weight * transfer).tail

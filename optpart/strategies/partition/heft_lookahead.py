@@ -20,9 +20,9 @@ from optpart.kernels.compiled import (
     run_time,
 )
 from optpart.kernels.struct import FloatMatrix, Floats, Ints, Longs, Struct
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.ranks import upward_rank
 
 #: Triples of an edge and two devices to look at between two looks at the clock.
@@ -52,10 +52,9 @@ def heft_lookahead(instance: Instance, rng: np.random.Generator) -> Partition:
     looked at on them, plus the in-edges of the successor.
     """
     a = arrays(instance)
-    position = topological_position(instance)
+    position = instance.graph.position
     turn = np.lexsort((position, -upward_rank(instance))).astype(np.int32)
-    place = np.empty(instance.vertices, dtype=np.int64)
-    place[turn] = np.arange(instance.vertices)
+    place = inverse(turn)
     source = np.repeat(np.arange(instance.vertices), np.diff(a.out_start))
     by_turn = np.lexsort((a.out_tensor, place[a.out_target], source))
     target, tensor = a.out_target[by_turn], a.out_tensor[by_turn]

@@ -19,11 +19,11 @@ from optpart.kernels.compiled import (
     run_time,
     short_kernel,
 )
+from optpart.kernels.heap import pop, push
 from optpart.kernels.struct import FloatMatrix, Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import unit_time
-from optpart.strategies.partition.unit_graph import pop, push
 
 
 def insert(
@@ -54,8 +54,7 @@ class Inserted(NamedTuple):
 
 def in_order(instance: Instance, found: Inserted) -> list[int]:
     """Return the vertices in the order of their starts, which is topological."""
-    position = topological_position(instance)
-    order: list[int] = np.lexsort((position, found.end, found.start)).tolist()
+    order: list[int] = np.lexsort((instance.graph.position, found.end, found.start)).tolist()
     return order
 
 
@@ -94,19 +93,12 @@ def inserted(
     return Inserted(*_insert(arrays(instance), turn, wanted, ahead, most))
 
 
-def topological_position(instance: Instance) -> NDArray[np.int64]:
-    """Return the position of each vertex in the topological order."""
-    position = np.empty(instance.vertices, dtype=np.int64)
-    position[instance.graph.topological_order] = np.arange(instance.vertices)
-    return position
-
-
 def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np.int32]:
     """Sort vertices like a ready list: of those with no predecessors left, the highest first.
 
     Ties go to the topologically first.
     """
-    highest_first = np.lexsort((topological_position(instance), -priority)).astype(np.int32)
+    highest_first = np.lexsort((instance.graph.position, -priority)).astype(np.int32)
     turn: NDArray[np.int32] = _by_priority(arrays(instance), highest_first)
     return turn
 

@@ -26,49 +26,13 @@ from optpart.kernels.struct import FloatMatrix, Floats, Ints, Longs, Struct
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import find_feasible
-from optpart.strategies.partition.insertion import arrivals, topological_position
+from optpart.strategies.partition.insertion import arrivals
 
 #: Pairs of a ready vertex and a device to look at between two looks at the clock.
 _WORK = 2**22
 
 #: Rows, to begin with, of the table of arrivals at ready vertices.
 _ROOM = 16
-
-
-def min_min(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Run next, of all ready vertices, the one whose earliest finish on any device is the least.
-
-    The papers have independent tasks: O. Ibarra and C. Kim, Heuristic algorithms for scheduling
-    independent tasks on nonidentical processors, JACM 24 (1977), and T. Braun et al., A comparison
-    of eleven static heuristics, JPDC 61 (2001). With dependencies, the tasks to choose from are
-    those whose predecessors are placed, as J. Blythe et al. do for workflows (CCGrid 2005). See
-    :func:`schedule_ready`.
-    """
-    return schedule_ready(instance, finish=-1.0)
-
-
-def max_min(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Run next, of all ready vertices, the one whose earliest finish on any device is the latest.
-
-    Long tasks begin while others can still fill the devices beside them. Like
-    :func:`min_min`, this is for independent tasks (O. Ibarra
-    and C. Kim 1977, T. Braun et al. 2001), applied to those whose predecessors are placed. See
-    :func:`schedule_ready`.
-    """
-    return schedule_ready(instance, finish=1.0)
-
-
-def sufferage(instance: Instance, rng: np.random.Generator) -> Partition:
-    """Run next the ready vertex whose second-best finish is the farthest behind its best.
-
-    A vertex that only one device can run has no second-best finish, and comes before those that
-    have. One vertex is placed in each step, as H. Casanova et al. do (Heuristics for scheduling
-    parameter sweep applications, HCW 2000); in one step of M. Maheswaran et al. (Dynamic mapping of
-    a class of independent tasks, JPDC 59, 1999), every device may get one. The papers have
-    independent tasks; here, the tasks to choose from are those whose predecessors are placed. See
-    :func:`schedule_ready`.
-    """
-    return schedule_ready(instance, regret=1.0)
 
 
 def schedule_ready(
@@ -155,7 +119,7 @@ class _Partial(Struct):
 
 def _nothing_scheduled(instance: Instance) -> _Partial:
     """Return the empty schedule; vertices without inputs are ready."""
-    n, position = instance.vertices, topological_position(instance)
+    n, position = instance.vertices, instance.graph.position
     waiting = np.diff(arrays(instance).in_start)
     ready = np.zeros(n, dtype=np.int32)
     sources = np.flatnonzero(waiting == 0)

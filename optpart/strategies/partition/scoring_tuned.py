@@ -15,7 +15,7 @@ from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.scoring import FRINGE, scored
 from optpart.strategies.partition.unit_graph import unit_graph
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import execute
 
 #: Weights of load, that of communication being 1: first the order of magnitude (figure 5.7a), ...

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from optpart.kernels.compiled import Arrays, arrays, assign, fits, inner, kernel, nothing_placed
+from optpart.kernels.heap import pop, push
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.unit_graph import (
     UnitGraph,
     first_ready,
-    pop,
-    push,
     release,
     take_ready,
     unit_graph,

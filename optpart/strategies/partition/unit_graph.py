@@ -15,8 +15,9 @@ from optpart.kernels.compiled import (
     kernel,
     nothing_placed,
 )
+from optpart.kernels.heap import pop, push
 from optpart.kernels.struct import Ints, Longs, Struct
-from optpart.problem.graph import grouped
+from optpart.problem.graph import grouped, inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.partition.common import place_from
 
@@ -83,8 +84,7 @@ def unit_graph(instance: Instance) -> UnitGraph:
     in_source = source[in_edges]
     rank = _up_rank(out_start, in_start, in_source)
     by_rank = np.argsort(-rank, kind="stable").astype(np.int32)
-    turn = np.empty(units, dtype=np.int64)
-    turn[by_rank] = np.arange(units)
+    turn = inverse(by_rank)
     return UnitGraph(source, target, out_start, in_start, in_source, rank, by_rank, turn)
 
 
@@ -93,8 +93,7 @@ def _closes_cycle(
 ) -> NDArray[np.bool_]:
     """Return which edges lie on a cycle and lead back in ``order``."""
     units = len(order)
-    position = np.empty(units, dtype=np.int64)
-    position[order] = np.arange(units)
+    position = inverse(order)
     back = position[source] > position[target]
     if not back.any():
         return back
@@ -177,32 +176,6 @@ def release(graph: UnitGraph, unit: int, queue: Any, size: int, waiting: Any) ->
             push(queue, size, graph.turn[successor])
             size += 1
     return size
-
-
-@inner
-def push(heap: Any, size: int, key: int) -> None:
-    """Add a key to a binary heap of ``size`` keys, the smallest first."""
-    i = size
-    while i > 0 and heap[(i - 1) >> 1] > key:
-        heap[i] = heap[(i - 1) >> 1]
-        i = (i - 1) >> 1
-    heap[i] = key
-
-
-@inner
-def pop(heap: Any, size: int) -> Any:
-    """Remove the smallest of ``size`` keys."""
-    smallest, key = heap[0], heap[size - 1]
-    i, child = 0, 1
-    while child < size - 1:
-        if child + 1 < size - 1 and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= key:
-            break
-        heap[i] = heap[child]
-        i, child = child, 2 * child + 1
-    heap[i] = key
-    return smallest
 
 
 def place_preferred(

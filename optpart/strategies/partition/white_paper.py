@@ -11,7 +11,7 @@ from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.struct import Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.insertion import arrivals, in_degrees, topological_position
+from optpart.strategies.partition.insertion import arrivals, in_degrees
 
 
 def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
@@ -32,7 +32,7 @@ def white_paper(instance: Instance, rng: np.random.Generator) -> Partition:
     the open points. [B] §6.1.1 reads it as a queue without a clock, which vertices leave in the
     order in which their last predecessor was placed.
     """
-    state, order = _execute(arrays(instance), topological_position(instance))
+    state, order = _execute(arrays(instance), instance.graph.position)
     return partition_of(instance, state, order.tolist())
 
 

@@ -6,14 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
-from optpart.base.escaping import visible
 from optpart.base.files import Kind, of_format
 from optpart.base.rounding import number, percent
 from optpart.solution.result import Result, Status
 from optpart.study.attribution import Bracket, Division, Split
-from optpart.study.report.console import PlainConsole
+from optpart.study.report.console import PlainConsole, plain_table
+from optpart.study.report.gap_table import print_head
 from optpart.study.report.text import infeasible, remark
 
 FORMAT = "optpart-axis/1"
@@ -22,12 +21,7 @@ KIND = Kind("a record of gap --axis", of_format(FORMAT))
 
 def print_division(console: PlainConsole, division: Division) -> None:
     """Print one instance: the least makespan of all, and a row per pair, best first."""
-    instance = division.instance
-    size = (
-        f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices"
-    )
-    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"), soft_wrap=False)
+    print_head(console, division.instance)
     console.tell("  " + _said(division.free))
     if division.free.status is not Status.INFEASIBLE:
         console.show(_table(division))
@@ -49,13 +43,10 @@ def _said(free: Result) -> str:
 
 
 def _table(division: Division) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     several = len({split.pair.seed for split in division.splits}) > 1
-    table.add_column("  pair", no_wrap=True)
-    columns = ("makespan", "in the best order", "lost by placement", "by order", "in all")
-    for column in [*(["seed"] if several else []), *columns]:
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")  # the first to shrink on a narrow terminal
+    columns = ("makespan", "in the best order", "lost by placement", "by order", "in all", "")
+    heads = ("  pair", *(["seed"] if several else []), *columns)
+    table = plain_table(*heads, padding=(0, 2), header_style="dim")
     for split in sorted(division.splits, key=_by_makespan):
         table.add_row(
             "  " + split.pair.method,

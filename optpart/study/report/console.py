@@ -259,12 +259,12 @@ def plain_console() -> PlainConsole:
     return console
 
 
-def plain_table(*heads: str, words: int = 1) -> Table:
+def plain_table(*heads: str, words: int = 1, **look: Any) -> Table:
     """Return an empty table: ``words`` columns of words on the left, then figures.
 
     A last column without a head takes remarks, which may be cut.
     """
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, **look)
     for i, head in enumerate(heads):
         left = i < words or not head
         table.add_column(head, justify="left" if left else "right", no_wrap=True)

@@ -14,11 +14,12 @@ from optpart.base.escaping import visible
 from optpart.base.files import Kind, of_format, of_table
 from optpart.base.languages import to_csv_of_records
 from optpart.base.rounding import number, percent
+from optpart.problem.instance import Instance
 from optpart.problem.units import with_unit
 from optpart.solution.gap import gap
 from optpart.solution.result import Result
 from optpart.study.gap import EXACT, Comparison, Reference, Spread, Summary, excess, summarise
-from optpart.study.report.console import PlainConsole
+from optpart.study.report.console import PlainConsole, plain_table
 from optpart.study.report.text import claimed, infeasible, remark, seconds
 
 FORMAT = "optpart-gap/1"
@@ -34,12 +35,8 @@ _UNSOLVED = "Means are over solved runs only: compare them between methods that 
 
 def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
     """Print one instance: the reference, and a row per method, best first."""
-    instance, reference = comparison.instance, comparison.reference
-    size = (
-        f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
-        f"{instance.devices} devices"
-    )
-    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"), soft_wrap=False)
+    reference = comparison.reference
+    print_head(console, comparison.instance)
     if reference.infeasible:
         console.tell(f"  {_infeasible(reference)}")
         console.print()
@@ -50,6 +47,15 @@ def print_comparison(console: PlainConsole, comparison: Comparison) -> None:
     if several and any(len(s.found) < len(s.results) for s in comparison.spreads()):
         console.tell(f"  {_UNSOLVED}")
     console.print()
+
+
+def print_head(console: PlainConsole, instance: Instance) -> None:
+    """Print the name and the size of an instance."""
+    size = (
+        f"{instance.vertices} vertices, {len(instance.graph.edge_source)} edges, "
+        f"{instance.devices} devices"
+    )
+    console.print(Text.assemble((visible(instance.name), "bold"), f"  {size}"), soft_wrap=False)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -120,12 +126,7 @@ def _remark_of_seeds(spread: Spread) -> str:
 
 def _method_table(*columns: str) -> Table:
     """Return an empty table with columns for the method, figures and a remark."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
-    table.add_column("  method", no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("")  # the first to shrink on a narrow terminal
-    return table
+    return plain_table("  method", *columns, "", padding=(0, 1), header_style="dim")
 
 
 def print_line(console: PlainConsole, comparison: Comparison) -> None:
@@ -223,13 +224,11 @@ def print_summary(console: PlainConsole, comparisons: list[Comparison]) -> None:
     console.print(found, soft_wrap=False)
     if certified:
         console.tell(f"{certified} optima certified (make check-certificates)")
-    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
-    table.add_column("  method", no_wrap=True)
     with_claims = any(comparison.reference.claim is not None for comparison in comparisons)
     over = "mean over claimed bound" if with_claims else "mean over bound"
     optimal = ("optimal", "claimed optimal") if with_claims else ("optimal",)
-    for column in ("solved", "mean over reference", "worst", over, *optimal, "time"):
-        table.add_column(column, justify="right", no_wrap=True)
+    figures = ("solved", "mean over reference", "worst", over, *optimal, "time")
+    table = plain_table("  method", *figures, padding=(0, 2), header_style="dim")
     rows = sorted(summarise(comparisons), key=_by_mean)
     for row in rows:
         table.add_row(

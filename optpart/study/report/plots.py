@@ -185,7 +185,7 @@ def _layout(instance: Instance) -> NDArray[np.float64]:
     """Return positions: depth, and within a depth the mean height of what comes before."""
     graph = instance.graph
     before: dict[int, list[int]] = defaultdict(list)
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         before[v].append(u)
     depth = [0] * len(graph)
     for v in graph.topological_order.tolist():

@@ -16,7 +16,7 @@ from optpart.solution.result import Budget
 from optpart.solution.schedule import retime
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 from optpart.testing.solutions import Step
 from optpart.testing.strategies import solutions

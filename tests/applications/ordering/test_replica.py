@@ -18,7 +18,7 @@ from optpart.applications.ordering.efficiency import assigned
 from optpart.applications.ordering.models import base_model
 from optpart.applications.ordering.models.network import BaseModel, Op, Parameter
 from optpart.applications.ordering.replica import CHANNEL, platform, replica, worker_partition
-from optpart.commands.generate_replica import generate_replica
+from optpart.commands.generate import generate_replica
 from optpart.interop.formats import native
 
 #: x → a (parameters p, q) → b (parameter r) → loss.

@@ -21,7 +21,8 @@ from optpart.applications.ordering.stragglers import (
 )
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import fifo, random_order
+from optpart.strategies.scheduling.fifo import fifo
+from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.simulator import Priority, execute

@@ -11,7 +11,7 @@ from optpart.applications.training.compiler import Compiled, Kind, Options, comp
 from optpart.applications.training.graph import CONTROL, Role
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 from optpart.testing.numeric import edges_of, same_update, updated, updated_by
 from optpart.testing.training import (

@@ -39,7 +39,7 @@ from optpart.solution.metrics import loads, peak_memory
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 from optpart.testing.training import (
     layer_chain,

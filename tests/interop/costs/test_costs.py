@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.drawn import drawn
+from optpart.interop.costs.drawn import drawn, unit
 from optpart.interop.costs.from_csv import from_csv
-from optpart.interop.costs.unit import unit
 from optpart.problem.graph import Graph, GraphBuilder
 
 TABLE = "name,ops,memory,sizes\nb,0.5,0,\na,30,4,50; 1/3\nc,1/7,2,9\n"

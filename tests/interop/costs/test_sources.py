@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.drawn import drawn
+from optpart.interop.costs.drawn import drawn, unit
 from optpart.interop.costs.from_csv import from_csv
 from optpart.interop.costs.registry import SOURCES, Options, apply
-from optpart.interop.costs.unit import unit
 from optpart.interop.devices.named import NamedCluster
 from optpart.interop.formats.cluster_toml import loads_named
 from optpart.problem.cluster import Cluster

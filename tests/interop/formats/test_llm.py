@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.unit import unit
+from optpart.interop.costs.drawn import unit
 from optpart.interop.formats import llm_names, native
 from optpart.interop.formats.llm import (
     ATTENTION,

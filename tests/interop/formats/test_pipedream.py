@@ -82,7 +82,7 @@ def test_its_first_line_tells_it_from_other_texts() -> None:
         ("time=0.5,", "time=fast,", "line 3, forward_compute_time: 'fast' is not a number"),
         ("[6.0; 2.0; 2.0]", "[6.0; ]", "line 3, activation_size: ' ' is not a number"),
         ("[6.0; 2.0; 2.0]", "[6.0, 2.0]", "line 3: '2.0]' is no key=number"),
-        ("parameter_size=70.0", "weights=70.0", "line 2: "),
+        ("parameter_size=70.0", "weights=70.0", "line 2: unknown 'weights'"),
         ("parameter_size=70.0", "parameter_size=70.0, colour=1", "line 2: unknown 'colour'"),
         (", parameter_size=70.0", "", "line 2: no parameter_size"),
         ("=70.0\n", "=70.0 -- stage_id=1\n", "line 2: the node has a stage_id"),

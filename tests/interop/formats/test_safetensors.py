@@ -8,7 +8,7 @@ import re
 import pytest
 
 from optpart.base.errors import InputError
-from optpart.interop.formats import llm_names, native, safetensors
+from optpart.interop.formats import hugging_face, llm_names, native
 from optpart.interop.formats.llm import Step
 from optpart.problem.cluster import Cluster
 from optpart.problem.instance import Instance
@@ -75,7 +75,7 @@ def write(folder, shapes=None, config=(), name="model.safetensors", type_="BF16"
 
 
 def test_sizes_and_work_are_those_of_the_tensors(tmp_path):
-    found = safetensors.read(write(tmp_path), Step(context=1))
+    found = hugging_face.read(write(tmp_path), Step(context=1))
     attention, mlp = 2 * 64 * 64 + 2 * 32 * 64, 3 * 128 * 64
     assert found.graph.names == ("embedding", "block.0", "block.1", "norm", "head")
     block = 2 * (attention + mlp + 128) + 2 * 2 * 16 * 2
@@ -103,7 +103,7 @@ def test_a_large_model_in_files_is_its_headers(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     weight_map = {name: part for part, held in parts.items() for name in held}
     index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
-    found = safetensors.read(index, Step(context=9))
+    found = hugging_face.read(index, Step(context=9))
     named = llm_names.read("llama-3-70b", Step(context=9))
     for part in ("flops", "read", "written"):
         assert [*getattr(found.work, part)] == [*getattr(named.work, part)]
@@ -114,9 +114,9 @@ def test_a_tied_head_is_counted_once(tmp_path):
     without = {name: shape for name, shape in llama().items() if name != "lm_head.weight"}
     for shapes, tied in ((without, True), (without, "none"), (llama(), True)):
         path = write(tmp_path, shapes, {"tie_word_embeddings": tied})
-        assert int(safetensors.read(path, Step(tied="share")).graph.memory[4]) == 0
+        assert int(hugging_face.read(path, Step(tied="share")).graph.memory[4]) == 0
     with pytest.raises(InputError, match="has no matrix of the head"):
-        safetensors.read(write(tmp_path, without, {"tie_word_embeddings": False}))
+        hugging_face.read(write(tmp_path, without, {"tie_word_embeddings": False}))
 
 
 def test_gpt2_names_and_masks(tmp_path):
@@ -136,7 +136,7 @@ def test_gpt2_names_and_masks(tmp_path):
         "hidden_size": "none", "num_hidden_layers": "none", "num_attention_heads": "none",
         "rms_norm_eps": "none", "max_position_embeddings": "none",
     }  # fmt: skip
-    found = safetensors.read(write(tmp_path, shapes, config, type_="F32"), Step(context=1))
+    found = hugging_face.read(write(tmp_path, shapes, config, type_="F32"), Step(context=1))
     assert found.work.kinds[3] == "LayerNormalization"
     assert int(found.work.flops[1]) == 2 * (64 * 256 + 2 * 64 * 256) + 4 * (2 * 32 + 6)
     assert int(found.graph.memory[0]) == 132 * 64 * 4
@@ -155,7 +155,7 @@ def test_experts_are_files_tensors_of_their_own(tmp_path):
                 f"{moe}.experts.{expert}.w3.weight": (128, 64),
             }
     path = write(tmp_path, shapes, {"num_local_experts": 4, "num_experts_per_tok": 2})
-    found = safetensors.read(path, Step(granularity="attention+mlp"))
+    found = hugging_face.read(path, Step(granularity="attention+mlp"))
     expert = 3 * 128 * 64
     # The norm before experts belongs to their vertex.
     assert int(found.graph.memory[2]) == 2 * (4 * expert + 4 * 64 + 64)
@@ -179,22 +179,22 @@ def test_experts_are_files_tensors_of_their_own(tmp_path):
 )
 def test_windows_are_those_of_the_configuration(tmp_path, config, windows):
     path = write(tmp_path, config=config)
-    short, long = (safetensors.read(path, Step(context=c)).graph.memory for c in (10, 50))
+    short, long = (hugging_face.read(path, Step(context=c)).graph.memory for c in (10, 50))
     grown = [int(long[v]) == int(short[v]) for v in (1, 2)]
     assert grown == windows
 
 
 def test_the_native_format_keeps_it(tmp_path):
-    graph = safetensors.read(write(tmp_path)).graph
+    graph = hugging_face.read(write(tmp_path)).graph
     instance = Instance(graph, Cluster.uniform(2), name="tiny")
     native.write(instance, tmp_path / "tiny.json")
     assert native.dumps(native.read(tmp_path / "tiny.json")) == native.dumps(instance)
 
 
 def test_the_first_bytes_tell_the_format(tmp_path):
-    assert safetensors.sniff(write(tmp_path).read_bytes()[:64])
-    assert not safetensors.sniff(b'{"weight_map": {}}')
-    assert not safetensors.sniff(b"GGUF" + bytes(60))
+    assert hugging_face.sniff(write(tmp_path).read_bytes()[:64])
+    assert not hugging_face.sniff(b'{"weight_map": {}}')
+    assert not hugging_face.sniff(b"GGUF" + bytes(60))
 
 
 def without(entries, *names):
@@ -221,7 +221,7 @@ def test_a_configuration_that_does_not_fit_is_refused(tmp_path, config, fault):
     folder = tmp_path / "model"
     folder.mkdir()
     with pytest.raises(InputError) as caught:
-        safetensors.read(write(folder, config=config))
+        hugging_face.read(write(folder, config=config))
     assert fault in str(caught.value)
 
 
@@ -232,7 +232,7 @@ def test_without_a_configuration_it_is_refused(tmp_path):
         if content:
             (tmp_path / "config.json").write_text(content)
         with pytest.raises(InputError, match=fault):
-            safetensors.read(path)
+            hugging_face.read(path)
         (tmp_path / "config.json").write_text("")
 
 
@@ -262,7 +262,7 @@ def test_a_faulty_header_ends_in_one_line(tmp_path, content, fault):
     path = write(tmp_path)
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        safetensors.read(path)
+        hugging_face.read(path)
     assert str(caught.value).startswith(f"{path}: {fault}"[:200])
 
 
@@ -282,7 +282,7 @@ def test_a_faulty_index_ends_in_one_line(tmp_path, weight_map, fault):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": weight_map}))
     with pytest.raises(InputError) as caught:
-        safetensors.read(index)
+        hugging_face.read(index)
     assert fault in str(caught.value)
 
 
@@ -292,7 +292,7 @@ def test_a_tensor_that_its_file_lacks_is_named(tmp_path):
     weight_map = dict.fromkeys([*llama(), "more"], path.name)
     index.write_text(json.dumps({"weight_map": weight_map}))
     with pytest.raises(InputError, match=r"weight_map: .more. is not in"):
-        safetensors.read(index)
+        hugging_face.read(index)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -306,7 +306,7 @@ def test_of_a_damaged_file_every_fault_is_one_line(tmp_path, seed):
         files[which].write_bytes(damaged(whole[which], draw))
         fault = ""
         try:
-            safetensors.read(files[draw.choice([0, 2])])
+            hugging_face.read(files[draw.choice([0, 2])])
         except InputError as error:
             fault = str(error)
         assert re.fullmatch(r"([^\n]+; [^\n]+)?", fault)

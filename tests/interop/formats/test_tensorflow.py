@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optpart.base.errors import InputError
-from optpart.interop.costs.unit import unit
+from optpart.interop.costs.drawn import unit
 from optpart.interop.formats.tensorflow import Counts, read_graph
 from optpart.problem.graph import CONTROL, Graph
 

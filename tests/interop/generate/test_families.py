@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from optpart import InputError, Instance
-from optpart.interop.generate.cholesky import cholesky
-from optpart.interop.generate.fft import fft
-from optpart.interop.generate.fork_join import fork_join
-from optpart.interop.generate.gauss import gauss
-from optpart.interop.generate.gnp import gnp
-from optpart.interop.generate.stencil import stencil
-from optpart.interop.generate.stg_layers import stg_layers
-from optpart.interop.generate.tree import tree
+from optpart.interop.generate.families import (
+    cholesky,
+    fft,
+    fork_join,
+    gauss,
+    gnp,
+    stencil,
+    stg_layers,
+    tree,
+)
 
 FAMILIES: dict[str, Callable[..., Instance]] = {
     "fork-join": fork_join,

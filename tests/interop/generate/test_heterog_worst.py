@@ -17,7 +17,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.methods.starts import only_placement
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import heterog
+from optpart.strategies.scheduling.heterog import heterog
 from optpart.strategies.simulator import simulate
 
 

@@ -11,7 +11,6 @@ from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.etf import etf
-from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.ranks import operations_rank
 from optpart.study.library import load
 from optpart.testing.draw import random_instance
@@ -36,7 +35,7 @@ def nine(devices: int) -> Instance:
 
 def naively(instance: Instance) -> tuple[list[int], list[int]]:
     """Placement and order by comparing all ready vertices on all devices in every step."""
-    level, position = operations_rank(instance).sink, topological_position(instance)
+    level, position = operations_rank(instance).sink, instance.graph.position
     placing, order = NaivePlacing(instance), []
     while len(order) < instance.vertices:
         candidates = [

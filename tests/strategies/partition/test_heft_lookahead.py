@@ -15,7 +15,6 @@ from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.heft_lookahead import heft_lookahead
-from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.ranks import upward_rank
 from optpart.testing.draw import random_instance
 
@@ -80,7 +79,7 @@ class Placing(NaivePlacing):
 
 def naively(instance: Instance) -> tuple[list[int], list[Fraction]]:
     """Placement and start times by trying every device with all successors, exactly."""
-    rank, position = upward_rank(instance), topological_position(instance)
+    rank, position = upward_rank(instance), instance.graph.position
     turn = sorted(range(instance.vertices), key=lambda v: (-rank[v], position[v]))
     graph, placing = instance.graph, Placing(instance)
     for v in turn:

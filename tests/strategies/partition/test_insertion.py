@@ -12,7 +12,7 @@ import numpy as np
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.kernels.compiled import arrays
 from optpart.solution.schedule import retime
-from optpart.strategies.partition.insertion import by_priority, insert, topological_position
+from optpart.strategies.partition.insertion import by_priority, insert
 
 DEVICES = [Device("slow", 1), Device("fast", 3)]
 
@@ -34,10 +34,6 @@ class TestTurn:
         instance = Instance(independent(6, 3).build(), Cluster.of(DEVICES))
         assert insert(instance, order(0, 1)).placement.tolist() == [1, 0]
         assert insert(instance, order(1, 0)).placement.tolist() == [1, 1]
-
-    def test_position_is_topological(self) -> None:
-        graph = independent(1, 1, 1).edge("v2", "v0", None).edge("v0", "v1", None).build()
-        assert topological_position(Instance(graph, Cluster.uniform(1))).tolist() == [1, 2, 0]
 
 
 class TestWanted:

@@ -17,7 +17,7 @@ from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.contiguous import line
 from optpart.strategies.partition.pipedream import best_stages, pipedream
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import simulate
 from optpart.testing.draw import draw_instance
 

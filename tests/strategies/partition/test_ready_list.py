@@ -15,8 +15,9 @@ from optpart.problem.model import Communication, Memory
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.dls import dls
-from optpart.strategies.partition.insertion import topological_position
-from optpart.strategies.partition.ready_list import max_min, min_min, sufferage
+from optpart.strategies.partition.max_min import max_min
+from optpart.strategies.partition.min_min import min_min
+from optpart.strategies.partition.sufferage import sufferage
 from optpart.testing.draw import random_instance
 
 Strategy = Callable[[Instance, np.random.Generator], Partition]
@@ -78,7 +79,7 @@ KEYS: dict[Strategy, Key] = {
 
 def naively(strategy: Strategy, instance: Instance) -> tuple[list[int], list[int]]:
     """Placement and order by comparing all ready vertices on all devices in every step."""
-    position = topological_position(instance)
+    position = instance.graph.position
     placing, order = NaivePlacing(instance), []
     while len(order) < instance.vertices:
         candidates = []

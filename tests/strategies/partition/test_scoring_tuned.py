@@ -9,7 +9,7 @@ from optpart import Cluster, GraphBuilder, Instance, Model
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.scoring import scoring
 from optpart.strategies.partition.scoring_tuned import scoring_tuned
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import simulate
 from optpart.testing.draw import random_instance
 

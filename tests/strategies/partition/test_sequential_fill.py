@@ -12,7 +12,7 @@ from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.sequential_fill import accelerators_first, sequential_fill
-from optpart.strategies.scheduling.priorities import pct
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import simulate
 from optpart.testing.draw import draw_instance
 

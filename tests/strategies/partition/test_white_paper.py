@@ -10,7 +10,6 @@ from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
-from optpart.strategies.partition.insertion import topological_position
 from optpart.strategies.partition.white_paper import white_paper
 from optpart.testing.draw import random_instance
 
@@ -31,7 +30,7 @@ def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
 
 def naively(instance: Instance) -> tuple[list[int], list[int]]:
     """Placement and order by comparing all ready vertices, and then all devices, in every step."""
-    position = topological_position(instance)
+    position = instance.graph.position
     placing, order = NaivePlacing(instance), []
     while len(order) < instance.vertices:
         _, _, v = min(

@@ -11,7 +11,8 @@ import pytest
 
 from optpart import Cluster, GraphBuilder, Instance
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import msr, pct
+from optpart.strategies.scheduling.msr import msr
+from optpart.strategies.scheduling.pct import pct
 from optpart.strategies.simulator import Scheduler, simulate
 
 

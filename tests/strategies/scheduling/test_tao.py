@@ -21,7 +21,8 @@ from optpart.problem.model import Communication
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling import transfers as transfers_module
-from optpart.strategies.scheduling.priorities import as_received, random_order
+from optpart.strategies.scheduling.as_received import as_received
+from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tao import tao, tao_rank
 from optpart.strategies.scheduling.tio import tio
 from optpart.strategies.scheduling.transfers import is_transfer

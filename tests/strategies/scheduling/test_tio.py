@@ -10,7 +10,8 @@ from optpart import Cluster, Device, GraphBuilder, Instance
 from optpart.applications.ordering.efficiency import assigned
 from optpart.kernels.tasks import Tasks, tasks
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.priorities import as_received, random_order
+from optpart.strategies.scheduling.as_received import as_received
+from optpart.strategies.scheduling.random_order import random_order
 from optpart.strategies.scheduling.tio import tio, tio_load
 from optpart.strategies.simulator import Scheduler, execute
 

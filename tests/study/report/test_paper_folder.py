@@ -10,8 +10,7 @@ import pytest
 from hostile import meant
 
 from optpart import Budget, InputError, conclude, retime
-from optpart.interop.generate.fft import fft
-from optpart.interop.generate.fork_join import fork_join
+from optpart.interop.generate.families import fft, fork_join
 from optpart.problem.instance import Instance
 from optpart.solution.result import Result
 from optpart.study.report.paper.folder import write_folder

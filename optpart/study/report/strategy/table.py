@@ -6,8 +6,6 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from rich.table import Table
-
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.comparison import Bounded, Comparison
 from optpart.applications.training.makers.base import Made
@@ -16,7 +14,7 @@ from optpart.applications.training.question import Checked, Question, Solved
 from optpart.applications.training.strategy import Decision
 from optpart.base.rounding import number, percent
 from optpart.problem.document import number as exact
-from optpart.study.report.console import PlainConsole
+from optpart.study.report.console import PlainConsole, plain_table
 from optpart.study.report.text import remark
 
 _MILLISECOND = 10**6
@@ -64,11 +62,8 @@ def said_bounds(bound: Bounded, makespan: Fraction | None = None) -> list[str]:
 def print_comparison(console: PlainConsole, question: Question, found: Comparison) -> None:
     """Print a row per maker, its distance to the best, its gap to the bound, and what failed."""
     console.tell(heading(question))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("strategy", no_wrap=True)
-    for title in ("time", "over best", "gap"):
-        table.add_column(title, justify="right", no_wrap=True)
     failed = any(not made.feasible for _, made in found.rows)
+    table = plain_table("strategy", "time", "over best", "gap")
     if failed:
         table.add_column("remark", no_wrap=True)
     best = found.best

@@ -239,7 +239,7 @@ def frame_of_instance(instance: Instance) -> DataFrame:
     """Return a row per vertex, with exact numbers as fractions."""
     graph = instance.graph
     inputs, outputs = [0] * len(graph), [0] * len(graph)
-    for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
+    for u, v in graph.pairs():
         outputs[u] += 1
         inputs[v] += 1
     rows = [
