@@ -161,16 +161,22 @@ def heuristics() -> list[str]:
     return [*CORE_ORDERED, *(f"{p}+{s}" for p in CORE for s in ("fifo", "pct"))]
 
 
-def starts() -> list[str]:
+def starts(*, groups: bool = False) -> list[str]:
     """Return the names of the heuristics that solvers and searches start from, in this order.
 
     Second comes what leaves few devices idle before the end, as the search of large graphs needs.
     Beyond those in every table, there is the contiguous split: where the network is slow, list
     scheduling scatters what a single cut would separate. Both come early because a search that
     has little time does not try all.
+
+    Parameters
+    ----------
+    groups : bool
+        Whether vertices are colocated, so that the variant of HEFT for groups counts, too.
     """
+    early = ["heft+pct", *(["heft-groups"] if groups else [])]
     split = ("contiguous-split", "contiguous-split+pct")
-    return list(dict.fromkeys([*CORE_ORDERED, "heft+pct", *split, *heuristics()]))
+    return list(dict.fromkeys([*CORE_ORDERED, *early, *split, *heuristics()]))
 
 
 def own_heuristics() -> list[str]:

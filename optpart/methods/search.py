@@ -98,7 +98,7 @@ def heuristic_starts(
     instance: Instance, seed: int, *, fast_only: bool
 ) -> Iterator[Schedule | None]:
     """Yield the schedule of each heuristic: fills, the fast ones of every solver, then others."""
-    names = registry.starts()
+    names = registry.starts(groups=len(instance.units) < instance.vertices)
     if instance.vertices <= _ALL_PAIRS and not fast_only:
         installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]

@@ -44,7 +44,7 @@ def heuristic_schedules(
     for fill in fills(instance, goal):
         found = True
         yield fill
-    for number, name in enumerate(registry.starts()):
+    for number, name in enumerate(registry.starts(groups=len(instance.units) < instance.vertices)):
         if (found or number) and is_time_up():
             return
         job = Job(instance, budget=UNTIMED, seed=seed)

@@ -125,6 +125,7 @@ class TestRegistry:
         assert set(heuristics()) < set(starts()) < set(pairs())
         assert starts()[:4] == ["heft", "heft+pct", "contiguous-split", "contiguous-split+pct"]
         assert sorted(starts()[2:4] + heuristics()) == sorted(starts())
+        assert starts(groups=True) == [*starts()[:2], "heft-groups", *starts()[2:]]
 
     def test_a_method_of_your_own_joins_by_a_decorator(self) -> None:
         assert register("mine", "everything on device 0")(all_on_first) is all_on_first
