@@ -11,7 +11,6 @@ from pathlib import Path
 
 from optpart.applications.training.actions import actions
 from optpart.applications.training.bounds.certificate import write_certificate
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.milp import integer_bound
 from optpart.applications.training.bounds.program import (
     StrategyBound,
@@ -22,8 +21,8 @@ from optpart.applications.training.bounds.shares import average_path, load
 from optpart.applications.training.compiler import check_parameters_fit
 from optpart.applications.training.groups import contiguous_groups, nearest_groups
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.makers.base import DEFAULT, Made
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Strategy
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, InputError
@@ -31,6 +30,7 @@ from optpart.base.escaping import brief
 from optpart.base.showing import Shown
 from optpart.kernels.all import expect
 from optpart.solution.gap import gap
+from optpart.solution.result import Budget
 
 #: How operations are grouped, by name.
 GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.program import StrategyBound
 from optpart.applications.training.bounds.rows import Row
 from optpart.applications.training.graph import Line
+from optpart.applications.training.problem import Choices
 from optpart.base.errors import InputError
 from optpart.base.files import ANY, write_text
 from optpart.base.folders import new_folder

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.collectives import allreduce
 from optpart.applications.training.graph import CONTROL, Edge, Layout, Line
+from optpart.applications.training.problem import Choices
 from optpart.applications.training.strategy import ALL, Decision, Interval, overlap
 from optpart.base.errors import InputError
 

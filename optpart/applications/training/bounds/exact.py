@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.bounds.joint import JointModel, Key
 from optpart.applications.training.bounds.milp import horizon
@@ -19,6 +18,7 @@ from optpart.applications.training.bounds.rows import Rows
 from optpart.applications.training.compiled import Compiled, Kind, by_rank
 from optpart.applications.training.compiler import compile_strategy, memory_violation
 from optpart.applications.training.evaluator import Evaluator, unsupported
+from optpart.applications.training.problem import Choices
 from optpart.applications.training.strategy import ALL, Strategy
 from optpart.base.errors import InputError, OptpartError
 from optpart.solution.result import Status

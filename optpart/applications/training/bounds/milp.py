@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.bounds.program import StrategyBound
 from optpart.applications.training.bounds.rows import NCCL, Resource, Row, Rows
 from optpart.applications.training.bounds.separation import Separator
+from optpart.applications.training.problem import Choices
 from optpart.base.errors import OptpartError
 
 

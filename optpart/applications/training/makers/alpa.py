@@ -13,12 +13,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.compiled import Options
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, judge
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, judge
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 Floats = NDArray[np.float64]
 
@@ -51,13 +51,13 @@ def alpa(
     Parameters
     ----------
     budget : Budget
-        ``moves`` limits the nodes of branch and bound.
+        A deterministic limit is one on the nodes of branch and bound, 1,000 per unit.
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock = budget.clock()
-    seconds = budget.seconds if budget.moves is None else None
-    decisions, proven = least_sum(problem, seconds, budget.moves, rules)
+    clock = Clock(budget)
+    seconds = budget.seconds if clock.limit is None else None
+    decisions, proven = least_sum(problem, seconds, clock.limit, rules)
     clock.moves = 1
     reason = "" if proven else "its sum is not proven the least"
     if decisions is None:
@@ -79,7 +79,7 @@ def least_sum(
     seconds, nodes : optional
         Limits; the seconds include those for collecting the costs.
     """
-    clock = DEFAULT.clock()
+    clock = Clock()
     choices = [[action.decision for action in row] for row in actions(problem, rules)]
     program = Program.of(problem, choices)
     if seconds is not None:

@@ -8,10 +8,11 @@ from itertools import accumulate
 from typing import Literal
 
 from optpart.applications.training.actions import decision, even, gradients, proportional
-from optpart.applications.training.groups import positions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, Maker, best_of
+from optpart.applications.training.groups import along
+from optpart.applications.training.makers.base import DEFAULT, Made, Maker, best_of
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 Counts = tuple[int, ...]
 
@@ -92,12 +93,12 @@ def spread(problem: StrategyProblem, counts: Counts) -> list[Decision] | None:
 def in_turn(problem: StrategyProblem) -> list[Decision]:
     """Return the strategy of :func:`round_robin`."""
     k = len(problem.cluster)
-    return placed(problem, {g: i % k for i, g in enumerate(groups_along(problem))})
+    return placed(problem, {g: i % k for i, g in enumerate(along(problem.graph, problem.groups))})
 
 
 def in_blocks(problem: StrategyProblem) -> list[Decision]:
     """Return the strategy of :func:`blocks`."""
-    k, order = len(problem.cluster), groups_along(problem)
+    k, order = len(problem.cluster), along(problem.graph, problem.groups)
     time = problem.graph.times(problem.batch).mean(axis=1)
     lengths = [float(time[list(problem.groups[g])].sum()) for g in order]
     total = sum(lengths)
@@ -108,12 +109,6 @@ def in_blocks(problem: StrategyProblem) -> list[Decision]:
     return placed(
         problem, {g: min(k - 1, int(k * at / total)) for g, at in zip(order, middles, strict=True)}
     )
-
-
-def groups_along(problem: StrategyProblem) -> list[int]:
-    """Return the groups in the order of the forward pass."""
-    position, groups = positions(problem.graph), problem.groups
-    return sorted(range(len(groups)), key=lambda g: (max(position[o] for o in groups[g]), g))
 
 
 def placed(problem: StrategyProblem, device: dict[int, int]) -> list[Decision]:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from optpart.applications.training.actions import Action, ActionRules, actions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Clock, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, judge
 from optpart.applications.training.makers.scoring import Floats, Ints, Scorer
 from optpart.applications.training.problem import StrategyProblem
+from optpart.solution.result import Budget
 
 #: How reluctantly the chain takes a longer iteration, as a multiple of the start's time.
 BETA = 100.0
@@ -47,7 +48,7 @@ def flexflow(
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock, rng = budget.clock(), np.random.default_rng(seed)
+    clock, rng = Clock(budget), np.random.default_rng(seed)
     choices = actions(problem, rules)
     scorer = Scorer(problem, choices, _PENALTY)
     count = np.array([len(each) for each in choices])

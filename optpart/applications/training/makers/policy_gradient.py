@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, judge
 from optpart.applications.training.makers.scoring import Floats, Ints, Scorer
 from optpart.applications.training.problem import StrategyProblem
+from optpart.solution.result import Budget
 
 #: Strategies sampled for one step of the gradient.
 _SAMPLES = 16
@@ -46,7 +47,7 @@ def policy_gradient(
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock, rng = budget.clock(), np.random.default_rng(seed)
+    clock, rng = Clock(budget), np.random.default_rng(seed)
     choices = actions(problem, rules)
     # 10 times the reward is 100 times the time.
     scorer = Scorer(problem, choices, 100.0)

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.applications.training.graph import CONTROL, Role
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, best_of
-from optpart.applications.training.makers.baselines import groups_along, placed
+from optpart.applications.training.groups import along
+from optpart.applications.training.makers.base import DEFAULT, Made, best_of
+from optpart.applications.training.makers.baselines import placed
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 
 def stages(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
@@ -58,7 +60,8 @@ class _Line(NamedTuple):
 
     @classmethod
     def of(cls, problem: StrategyProblem) -> _Line:
-        graph, groups = problem.graph, groups_along(problem)
+        graph = problem.graph
+        groups = along(graph, problem.groups)
         n = len(groups)
         place = {g: i for i, g in enumerate(groups)}
         times = graph.times(problem.batch)

@@ -8,7 +8,6 @@ import pytest
 
 from optpart import InputError
 from optpart.applications.training.actions import actions
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.bounds.program import (
     Multipliers,
@@ -26,7 +25,7 @@ from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.graph import Line
 from optpart.applications.training.groups import contiguous_groups
 from optpart.applications.training.models import network
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain

@@ -9,9 +9,9 @@ import pytest
 
 from optpart.applications.training.actions import actions
 from optpart.applications.training.graph import Line
-from optpart.applications.training.makers import MAKERS, Budget
+from optpart.applications.training.makers import MAKERS
 from optpart.applications.training.makers.alpa import Program
-from optpart.applications.training.makers.base import judge
+from optpart.applications.training.makers.base import Clock, judge
 from optpart.applications.training.makers.flexflow import flexflow, replicated
 from optpart.applications.training.makers.pipedream import StageCosts, pipedream
 from optpart.applications.training.makers.policy_gradient import (
@@ -24,10 +24,11 @@ from optpart.applications.training.makers.policy_gradient import (
 from optpart.applications.training.makers.scoring import Scorer
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 
 PEERS = ("policy-gradient", "flexflow", "alpa", "pipedream")
-MOVES = Budget(moves=200)
+MOVES = Budget(deterministic=0.2)
 
 
 def drawn(seed: int, layers: int = 4, devices: int = 3) -> StrategyProblem:
@@ -58,7 +59,7 @@ def lonely() -> StrategyProblem:
 def best_of_all(problem: StrategyProblem) -> Fraction:
     """Return the least makespan over all strategies."""
     choices = [[a.decision for a in each] for each in actions(problem)]
-    made = (judge(problem, chosen, MOVES.clock()) for chosen in itertools.product(*choices))
+    made = (judge(problem, chosen, Clock(MOVES)) for chosen in itertools.product(*choices))
     return min(each.makespan for each in made if each.makespan is not None)
 
 
@@ -74,7 +75,7 @@ def test_the_same_seed_makes_the_same_strategy(name: str) -> None:
 
 @pytest.mark.parametrize("name", PEERS)
 def test_everything_on_the_only_good_device(name: str) -> None:
-    made = MAKERS[name](lonely(), budget=Budget(moves=600), seed=0)
+    made = MAKERS[name](lonely(), budget=Budget(deterministic=0.6), seed=0)
     assert made.strategy is not None
     assert made.strategy.decisions == (Decision.on(0, 2),) * 3
 
@@ -91,7 +92,7 @@ def test_no_strategy_without_memory(name: str) -> None:
 @pytest.mark.parametrize("name", PEERS)
 def test_devices_without_links_are_not_combined(name: str) -> None:
     problem = StrategyProblem(chain(3, ("a",)), cluster(("a", "a"), bandwidth=0), 4)
-    made = MAKERS[name](problem, budget=Budget(moves=1000), seed=0)
+    made = MAKERS[name](problem, budget=Budget(deterministic=1.0), seed=0)
     assert made.feasible
     assert made.strategy is not None
     assert len({decision.devices for decision in made.strategy.decisions}) == 1
@@ -102,7 +103,7 @@ def test_devices_without_links_are_not_combined(name: str) -> None:
 
 def test_the_policy_learns_the_best_strategy() -> None:
     problem = drawn(3, layers=3)
-    made = policy_gradient(problem, budget=Budget(moves=1600), seed=0)
+    made = policy_gradient(problem, budget=Budget(deterministic=1.6), seed=0)
     assert made.makespan == best_of_all(problem)
 
 
@@ -143,7 +144,7 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
         problem = drawn(seed)
         choices = actions(problem)
         start = Scorer(problem, choices, 10.0).decisions(replicated(choices).tolist())
-        parallel = judge(problem, start, MOVES.clock()).makespan
+        parallel = judge(problem, start, Clock(MOVES)).makespan
         found = flexflow(problem, budget=MOVES, seed=seed).makespan
         assert found is not None
         assert parallel is not None
@@ -152,7 +153,9 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
 
 def test_the_chain_finds_the_best_strategy_of_a_small_problem() -> None:
     problem = drawn(2, layers=3)
-    assert flexflow(problem, budget=Budget(moves=1500), seed=0).makespan == best_of_all(problem)
+    assert flexflow(problem, budget=Budget(deterministic=1.5), seed=0).makespan == best_of_all(
+        problem
+    )
 
 
 # --- Alpa ----------------------------------------------------------------------------------------
