@@ -38,15 +38,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.documents import fields_of, flag, line
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.interop.costs.calibration import fit_relative
+from optpart.interop.formats.json import flag, keys, parse_json, pretty, sequence, text, version
 from optpart.interop.formats.tables import read_table
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, rational, shown
@@ -92,16 +91,10 @@ def fit(points: Sequence[tuple[Fraction, Fraction]]) -> Fit:
     y = np.array([float(time) for _, time in points])
     if not y.any():
         return Fit(Line(), len(points), 0.0, 0.0)
-    # A time of 0 has no relative error; it weighs as much as the shortest that has.
-    weight = np.where(y > 0, y, y[y > 0].min())
     determined = len(set(x.tolist())) > 1
     columns = [x] if not determined and x.any() else [np.ones(len(points)), x]
-    table = np.stack(columns, axis=1) / weight[:, None]
-    # Columns of like size: a byte takes far less than a launch.
-    scale = np.linalg.norm(table, axis=0)
-    scale[scale == 0] = 1
-    solution, _ = nnls(table / scale, y / weight)
-    *alpha, beta = (rational(f"{value:.9g}") for value in solution / scale)
+    coefficients, _ = fit_relative(np.stack(columns, axis=1), y)
+    *alpha, beta = (rational(f"{value:.9g}") for value in coefficients)
     fitted = Line(alpha[0] if alpha else Fraction(0), beta)
     errors = [
         abs(float(fitted.at(samples) / time) - 1) if time else float(fitted.at(samples) > 0)
@@ -246,7 +239,7 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
     for i, entry in enumerate(sequence(value, place)):
         at = f"{place}[{i}]"
         needed, remedy = (*names, "alpha", "beta"), f"{', '.join(names)}, α and β"
-        fields = fields_of(entry, {*names, *_FIT, "determined"}, at, needed, remedy)
+        fields = keys(entry, {*names, *_FIT, "determined"}, at, needed, remedy)
         one, two = (text(fields[name], f"{at}.{name}") for name in names)
         if (one, two) in found:
             raise InputError(at, f"{one} {two} again", "give every line once")
@@ -254,7 +247,7 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
         if rows.denominator != 1 or rows < 1:
             raise InputError(f"{at}.rows", shown(rows), "give a whole number from 1")
         found[one, two] = Fit(
-            line(fields["alpha"], fields["beta"], at + ".{1}"),
+            Line.of(fields["alpha"], fields["beta"], at),
             int(rows),
             _rounded(fields.get("error", 0), f"{at}.error"),
             _rounded(fields.get("worst", 0), f"{at}.worst"),

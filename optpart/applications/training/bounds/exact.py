@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from optpart.applications.training.bounds.costs import Costs
-from optpart.applications.training.bounds.joint import JointModel, Key
-from optpart.applications.training.bounds.milp import horizon
+from optpart.applications.training.bounds.joint import JointModel
+from optpart.applications.training.bounds.milp import Key, horizon
 from optpart.applications.training.bounds.program import Program
 from optpart.applications.training.bounds.rows import Rows
 from optpart.applications.training.compiled import Compiled, Kind, by_rank
@@ -129,7 +129,7 @@ class _Search:
                 known = starts_of(self.best.compiled, self.best.schedule, self.rows.costs)
                 model.hint(self.best.chosen, known)
             solution = model.solve(max(0.05, self._left()), self.workers, self.seed)
-            if solution.infeasible:
+            if solution.status == "INFEASIBLE":
                 # Everything that is shorter than the best known is excluded, or refused.
                 if not self.refused:
                     self.bound = None if self.best is None else self._most() + 1
@@ -137,18 +137,17 @@ class _Search:
             if not self.refused:
                 assert self.bound is not None
                 self.bound = max(self.bound, min(solution.bound, self._most() + 1))
-            if solution.chosen is None:
+            if solution.best is None:
                 continue
-            value, tasks = solution.solver.value, model.tasks.items()
-            times = {key: (value(task.start), value(task.end)) for key, task in tasks}
-            compiled = self._compiled(solution.chosen)
+            chosen, times = solution.best
+            compiled = self._compiled(chosen)
             if compiled is None:
                 raise OptpartError("the joint model uses a missing link; please report this")
             order = _order(compiled, times)
             schedule = retime(compiled.instance, compiled.placement, order)
-            if not self._keep(solution.chosen, compiled, schedule):
-                self.refused.append(solution.chosen)
-            elif solution.optimal:
+            if not self._keep(chosen, compiled, schedule):
+                self.refused.append(chosen)
+            elif solution.status == "OPTIMAL":
                 break
         return self._result()
 
@@ -286,7 +285,7 @@ def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]
         yield (tensor, e), [*keys, ("up", o, output, d, e, None)]
 
 
-def _order(compiled: Compiled, times: dict[Key, tuple[int, int]]) -> list[int | tuple[int, int]]:
+def _order(compiled: Compiled, times: Mapping[Key, tuple[int, int]]) -> list[int | tuple[int, int]]:
     """Sort the vertices and crossings of an instance by start, then end, producers first.
 
     ``times`` are starts and ends in ticks.

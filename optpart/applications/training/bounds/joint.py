@@ -10,12 +10,9 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from optpart.applications.training.bounds.costs import Slice, Synchronisation
-from optpart.applications.training.bounds.milp import ChoiceModel
+from optpart.applications.training.bounds.milp import Assignment, ChoiceModel, Key
 from optpart.applications.training.bounds.rows import Resource, Row, Rows
-from optpart.applications.training.strategy import Interval
-
-#: What runs on a device or a link: kind, operation, output, and two devices.
-Key = tuple[str, int, int, int, int, Interval | None]
+from optpart.exact import cp_sat
 
 
 @dataclass
@@ -64,6 +61,11 @@ class JointModel(ChoiceModel):
         for key, task in self.tasks.items():
             if key in starts and starts[key] <= self.most:
                 self.model.add_hint(task.start, starts[key])
+
+    def found(self, value: cp_sat.Value) -> Assignment:
+        """Read a solution from the values of the variables."""
+        times = {key: (value(task.start), value(task.end)) for key, task in self.tasks.items()}
+        return super().found(value)._replace(times=times)
 
     # --- tasks -----------------------------------------------------------------------------
 
