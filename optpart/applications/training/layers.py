@@ -86,7 +86,7 @@ class Network:
     where the structure is described.
     """
 
-    def __init__(self, name: str, source: str) -> None:
+    def __init__(self, name: str, source: str = "") -> None:
         self.name = name
         self.source = source
         self.layers: list[Layer] = []
@@ -129,11 +129,14 @@ class Network:
         bias: bool = False,
         normalised: bool = True,
         activated: bool = True,
+        weights: str | None = None,
     ) -> Activation:
         """Add a convolution with what follows it.
 
         Parameters
         ----------
+        weights : str, optional
+            Their name, by default that of the layer and ``/weights``.
         padding : int or tuple of int, optional
             On each side; without it, such that with stride 1 the size does not change.
         """
@@ -147,14 +150,14 @@ class Network:
         )
         count = channels * depth // groups * math.prod(extent)
         products, out = count * height * width, channels * height * width
-        weights = {f"{name}/weights": count} | ({f"{name}/bias": channels} if bias else {})
+        held = {weights or f"{name}/weights": count} | ({f"{name}/bias": channels} if bias else {})
         kind = "DepthwiseConv2dNative" if groups == depth and groups > 1 else "Conv"
-        kernels = [product(kind, products, x.count + out, sum(weights.values()))]
+        kernels = [product(kind, products, x.count + out, sum(held.values()))]
         if normalised:
-            weights[f"{name}/normalisation"] = 2 * channels
+            held[f"{name}/normalisation"] = 2 * channels
             kernels.append(normalisation("BatchNormalization", out, 2 * channels))
         saved = out if normalised else 0
-        layer = Layer(name, kernels, products, weights, saved, needs_output=activated)
+        layer = Layer(name, kernels, products, held, saved, needs_output=activated)
         return self.add(layer, [x], (channels, height, width))
 
     def dense(
@@ -221,10 +224,11 @@ class Network:
         kernel = Kernel("Concat", 0, 2 * math.prod(shape) * WIDTH)
         return self.add(Layer(name, [kernel], needs_reads=False), inputs, shape)
 
-    def loss(self, x: Activation) -> Activation:
-        """Add the cross-entropy of logits, the end of the forward pass."""
-        kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * x.count, 2 * x.count * WIDTH)
-        return self.add(Layer("loss", [kernel]), [x], (1,))
+    def loss(self, *logits: Activation) -> Activation:
+        """Add the cross-entropy of one or more logits, the end of the forward pass."""
+        count = sum(x.count for x in logits)
+        kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * count, 2 * count * WIDTH)
+        return self.add(Layer("loss", [kernel]), logits, (1,))
 
     # --- graphs ------------------------------------------------------------------------------
 
