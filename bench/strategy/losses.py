@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from optpart.applications.training.actions import gradients
 from optpart.applications.training.evaluator import Evaluator, Outcome, unsupported
-from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.question import ORDERING_METHODS, Ordered, ordered
 from optpart.applications.training.strategy import Decision
@@ -73,7 +73,7 @@ def placed_servers(problem: StrategyProblem, made: Made, *, budget: Budget | Non
                     decisions[g] = old
     if tuple(decisions) == made.strategy.decisions:
         return replace(made, moves=clock.moves)
-    moved = judge(problem, decisions, clock)
+    moved = evaluate_exactly(problem, decisions, clock)
     return moved if better(moved, made) else replace(made, moves=clock.moves)
 
 
@@ -118,7 +118,7 @@ def _outcomes(problem: StrategyProblem, clock: Clock) -> Callable[[Sequence[Deci
         return Evaluator(problem).of
 
     def judged(decisions: Sequence[Decision]) -> Outcome:
-        return Outcome(judge(problem, decisions, clock).makespan, Fraction(0))
+        return Outcome(evaluate_exactly(problem, decisions, clock).makespan, Fraction(0))
 
     return judged
 

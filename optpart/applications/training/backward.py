@@ -33,7 +33,7 @@ from optpart.applications.training.graph import (
 from optpart.base.errors import InputError
 from optpart.problem.rational import shown
 
-#: What the graph's name of an operation ends with.
+#: Suffixes of the names of backward operations and applies.
 BACKWARD, UPDATE = "/backward", "/apply"
 
 

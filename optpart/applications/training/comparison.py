@@ -32,14 +32,14 @@ from optpart.kernels.all import expect
 from optpart.solution.gap import gap
 from optpart.solution.result import Budget
 
-#: How operations are grouped, by name.
+#: Functions that group operations, by name.
 GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}
 
 #: Actions of all groups with which the integer program often ends within seconds; with many more,
 #: it has not improved on the linear program in a minute.
 _FEW = 128
 
-#: What is said where it is proven that there is no strategy.
+#: The reason given where it is proven that there is no strategy.
 NO_STRATEGY = "no strategy of these actions fits memory and links"
 
 
@@ -57,11 +57,11 @@ class Bounded:
     reason : str
         Why nothing more is proven of the choices than of every strategy.
     infeasible : bool
-        Whether it is proven that no strategy of the choices fits memory and links.
+        True if it is proven that no strategy of the choices fits memory and links.
     actions : int
         Actions of all groups together, over which it is a bound.
     proof : (Choices, StrategyBound), optional
-        What a certificate is written of.
+        Input of a certificate.
     """
 
     value: Fraction | None

@@ -149,9 +149,9 @@ class TrainingGraph:
     edges : tuple of Edge
         Distinct.
     source : str
-        Where the figures come from.
+        Source of the figures.
     assumed : tuple of str
-        What a reader had to assume, one sentence each, for the user to see.
+        Assumptions of the reader, one sentence each, for the user to see.
 
     Faults are :class:`InputError` s: repeated names, other numbers of times than of kinds, an edge
     or a parameter that refers to nothing, an apply with an output, a ``SUMMED`` output that

@@ -92,7 +92,7 @@ class Network:
         self.layers: list[Layer] = []
         #: Trained numbers by name.
         self.weights: dict[str, int] = {}
-        #: What the structure leaves open, one sentence each.
+        #: Assumptions about what the structure leaves open, one sentence each.
         self.assumed: list[str] = []
 
     @property
@@ -293,7 +293,7 @@ def normalisation(kind: str, count: int, weights: int) -> Kernel:
     return Kernel(kind, 8 * count, 3 * count * WIDTH, weights * WIDTH)
 
 
-#: Said of backward passes that are derived of forward ones.
+#: Remarks on derived backward passes.
 BACKWARD_REMARKS = (
     "The backward pass of an operation is assumed to take twice as long as the forward pass if it "
     "has weights (gradients of inputs and of weights) or multiplies activations, otherwise as "
@@ -320,7 +320,7 @@ def update_lines(
 
 
 def update_remark(slots: int) -> str:
-    """Say how updates are timed."""
+    """Return the remark on times of updates."""
     return (
         f"An update reads weights, gradient and {slots} slots of the optimiser, and writes weights "
         "and slots, at the bandwidth of the memory."

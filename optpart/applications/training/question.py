@@ -54,14 +54,14 @@ ORDERING_METHODS = ("hybrid", "cpsat")
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A problem, and where it comes from.
+    """A problem, and the sources of its model and cluster.
 
     Attributes
     ----------
     header : Header
-        What files of its strategies say about model and cluster.
+        Model and cluster as files of its strategies name them.
     remarks : tuple of str
-        What had to be assumed, one sentence each.
+        Assumptions about model and cluster, one sentence each.
     """
 
     problem: StrategyProblem
@@ -170,7 +170,7 @@ class Checked:
     faults : tuple of str
         Rules of the verifier that the schedule breaks, and claims that do not hold.
     remarks : tuple of str
-        What had to be assumed of the model, one sentence each.
+        Assumptions about the model, one sentence each.
     """
 
     file: StrategyFile

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart.applications.training.compiler import Compiled, Kind, Options, compile_strategy
+from optpart.applications.training.compiled import Compiled, Kind, Options
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import CONTROL, Role
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition

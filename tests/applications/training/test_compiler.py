@@ -12,13 +12,8 @@ import pytest
 
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.collectives import allreduce
-from optpart.applications.training.compiler import (
-    Compiled,
-    Kind,
-    Options,
-    check_parameters_fit,
-    compile_strategy,
-)
+from optpart.applications.training.compiled import Compiled, Kind, Options
+from optpart.applications.training.compiler import check_parameters_fit, compile_strategy
 from optpart.applications.training.graph import (
     CONTROL,
     Edge,

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiler import Compiled, Kind, Options, compile_strategy
+from optpart.applications.training.compiled import Compiled, Kind, Options
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import CONTROL, Edge, Line, Role, TrainingGraph
 from optpart.applications.training.pipelines import (
     GivenOrder,

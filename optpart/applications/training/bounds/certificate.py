@@ -19,7 +19,7 @@ from optpart.base.folders import new_folder
 from optpart.base.languages import to_json
 
 FORMAT = "optpart-strategy-bound/1"
-#: What the manifest of a certificate says.
+#: The content that the manifest of a certificate states.
 HOLDS = "a certificate"
 
 

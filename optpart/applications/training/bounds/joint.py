@@ -29,7 +29,7 @@ class Task:
         return self.start + self.length
 
 
-#: How one way of reading a tensor is used: its literal, what is read, and the layouts of both ends.
+#: One way to read a tensor: its literal, the slices, and the layouts of producer and consumer.
 _Entry = tuple[Any, list[Slice], int, int]
 
 

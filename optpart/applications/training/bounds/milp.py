@@ -20,7 +20,7 @@ from optpart.base.errors import OptpartError
 from optpart.exact import cp_sat
 from optpart.exact.messages import Done, Limits
 
-#: What runs on a device or a link: kind, operation, output, and two devices.
+#: A task on a device or a link: kind, operation, output, two devices, and samples if they matter.
 Key = tuple[str, int, int, int, int, Interval | None]
 
 
@@ -30,9 +30,9 @@ class ChoiceModel:
     Attributes
     ----------
     y : list of list of literal
-        Whether a group takes an action.
+        A group takes an action.
     w : list of dict
-        By pair of adjacent groups and by their layouts, whether both have them.
+        Two adjacent groups have two layouts, by pair of groups and by layouts.
     makespan : IntVar
         In ticks; it is minimised.
     """
@@ -146,7 +146,7 @@ class Assignment(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What the solver has found and proven (ticks), and its status."""
+    """The best solution of the solver, its bound (ticks), and its status."""
 
     best: Assignment | None
     bound: int

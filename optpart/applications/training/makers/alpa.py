@@ -15,14 +15,14 @@ from scipy.sparse import csr_array
 from optpart.applications.training.actions import ActionRules, actions
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.compiled import Options
-from optpart.applications.training.makers.base import DEFAULT, Clock, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
 from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.solution.result import Budget
 
 Floats = NDArray[np.float64]
 
-#: What HiGHS returns when a limit ended it.
+#: Status of HiGHS after a limit.
 _LIMIT = 1
 
 
@@ -63,7 +63,7 @@ def alpa(
     if decisions is None:
         found = "no actions fit memory and links"
         reason = found if proven else "the program found none in its limit"
-    return judge(problem, decisions, clock, reason)
+    return evaluate_exactly(problem, decisions, clock, reason)
 
 
 def least_sum(

@@ -117,7 +117,7 @@ class Maker(Protocol):
         ...
 
 
-def judge(
+def evaluate_exactly(
     problem: StrategyProblem, decisions: Sequence[Decision] | None, clock: Clock, reason: str = ""
 ) -> Made:
     """Compile, order by [G]'s rank and verify one strategy; every maker returns through here.
@@ -158,10 +158,10 @@ def best_of(
     for candidate in candidates:
         if candidate is not None:
             clock.moves += 1
-            made = judge(problem, candidate, clock)
+            made = evaluate_exactly(problem, candidate, clock)
             if best is None or better(made, best):
                 best = made
-    best = best or judge(problem, None, clock, reason)
+    best = best or evaluate_exactly(problem, None, clock, reason)
     return replace(best, moves=clock.moves, seconds=clock.seconds)
 
 

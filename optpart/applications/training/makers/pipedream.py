@@ -16,7 +16,7 @@ from optpart.applications.training.actions import even, gradients, proportional,
 from optpart.applications.training.collectives import allreduce, ring_order
 from optpart.applications.training.graph import CONTROL
 from optpart.applications.training.groups import along
-from optpart.applications.training.makers.base import DEFAULT, Clock, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError
@@ -46,8 +46,8 @@ def pipedream(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int =
     best = least_bottleneck(problem)
     clock.moves = 1
     if best is None:
-        return judge(problem, None, clock, "no stages fit memory and links")
-    return judge(problem, best.decisions(problem), clock)
+        return evaluate_exactly(problem, None, clock, "no stages fit memory and links")
+    return evaluate_exactly(problem, best.decisions(problem), clock)
 
 
 def least_bottleneck(problem: StrategyProblem) -> Stages | None:

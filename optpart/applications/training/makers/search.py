@@ -17,7 +17,7 @@ from optpart.applications.training.compiled import STANDARD
 from optpart.applications.training.evaluator import Evaluator, unsupported
 from optpart.applications.training.groups import along
 from optpart.applications.training.makers.alpa import least_sum
-from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, evaluate_exactly
 from optpart.applications.training.makers.baselines import (
     in_blocks,
     in_turn,
@@ -87,8 +87,8 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
     It starts from the four baselines of [G], replicas whose servers share the gradients, all single
     devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
     strategies of PipeDream and Alpa. Every strategy is evaluated exactly, and all starts are,
-    whatever the budget, so that the result is at least as good as every start. What it takes to
-    judge the result comes on top. With a limit of moves, the same seed gives the same strategy.
+    whatever the budget, so that the result is at least as good as every start. The time to verify
+    the result comes on top. With a deterministic limit, the same seed gives the same strategy.
 
     Notes
     -----
@@ -108,7 +108,7 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
         kept, left = _judged(problem, starts, clock)
         if left:
             remarks.append(f"{left} of {len(starts)} starts not judged for want of time")
-    made = judge(problem, engine.run(), clock, "found no strategy that the links allow")
+    made = evaluate_exactly(problem, engine.run(), clock, "found no strategy that the links allow")
     if kept is not None and not better(made, kept):
         made = kept
     reason = "; ".join(remarks) if made.feasible else made.reason
@@ -124,7 +124,7 @@ def _judged(
         timed = clock.limit is None
         if best is not None and best.feasible and timed and clock.share > _JUDGING:
             return best, len(starts) - i
-        made = judge(problem, start, clock)
+        made = evaluate_exactly(problem, start, clock)
         clock.moves += 1
         if best is None or better(made, best):
             best = made
@@ -223,7 +223,7 @@ class _Search:
             # Every run but the first begins at another start.
             best = self._anneal(points[min(i, len(points) - 1)] if i else best, best, i)
             yield best
-        yield self._large(best)
+        yield self._large_neighbourhoods(best)
 
     # --- slots -----------------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class _Search:
         self.evaluator.add_all_pairs()
         columns = [self.column[slot] for slot in self.slots]
         slots = np.ascontiguousarray(np.stack(columns, axis=1))
-        self.space = Space(slots, self.order, *self.near, *_kin(self.slots))
+        self.space = Space(slots, self.order, *self.near, *_related(self.slots))
         self.objective = Objective(self.evaluator.tables(), self.evaluator.work, self.space)
 
     def _action(self, group: int, slot: Slot) -> int:
@@ -357,7 +357,7 @@ class _Search:
 
     # --- large neighbourhoods --------------------------------------------------------------
 
-    def _large(self, best: _Point) -> _Point:
+    def _large_neighbourhoods(self, best: _Point) -> _Point:
         """Free a few groups that are close, and rebuild them, until the budget is spent."""
         if not np.isfinite(best.cost):
             return best
@@ -440,7 +440,7 @@ class _Search:
 _SYNCS: tuple[Sync, ...] = ("allreduce", "ps")
 
 
-def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
+def _related(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
     """Yield the related slots of each slot, and the slots with the same replicas: starts, list."""
     counts = np.array([slot[0] for slot in slots])
     sync = np.unique([str(slot[1]) for slot in slots], return_inverse=True)[1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.applications.training.compiler import Compiled, Kind
+from optpart.applications.training.compiled import Compiled, Kind
 from optpart.applications.training.graph import Role
 from optpart.base.rounding import number, percent
 from optpart.solution.gap import gap

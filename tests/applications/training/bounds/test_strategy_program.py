@@ -19,8 +19,7 @@ from optpart.applications.training.bounds.rows import NCCL, Row, Rows
 from optpart.applications.training.bounds.shares import average_path, load
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.cluster_file import figures, read, training_cluster
-from optpart.applications.training.compiled import by_rank
-from optpart.applications.training.compiler import Kind, Options
+from optpart.applications.training.compiled import Kind, Options, by_rank
 from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.graph import Line
 from optpart.applications.training.groups import contiguous_groups

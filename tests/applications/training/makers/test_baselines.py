@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import Clock, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.solution.result import Budget
@@ -68,7 +68,7 @@ def test_two_to_one_replicas_gain_as_published(ratio: Fraction) -> None:
     graph = of_speeds(30, int(30 * ratio))
     problem = StrategyProblem(graph, cluster(["k0", "k0", "k1", "k1"], **NOTHING_BETWEEN), BATCH)
     decisions = [Decision((2, 2, 1, 1), "allreduce")] * len(problem.groups)
-    proportional = judge(problem, decisions, Clock()).makespan
+    proportional = evaluate_exactly(problem, decisions, Clock()).makespan
     assert proportional is not None
     assert made("ev-ar", problem) / proportional - 1 == Fraction(3, 4) * ratio - 1
 

@@ -11,7 +11,7 @@ from optpart.applications.training.actions import actions
 from optpart.applications.training.graph import Line
 from optpart.applications.training.makers import MAKERS
 from optpart.applications.training.makers.alpa import Program
-from optpart.applications.training.makers.base import Clock, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.makers.flexflow import flexflow, replicated
 from optpart.applications.training.makers.pipedream import StageCosts, pipedream
 from optpart.applications.training.makers.policy_gradient import (
@@ -59,7 +59,9 @@ def lonely() -> StrategyProblem:
 def best_of_all(problem: StrategyProblem) -> Fraction:
     """Return the least makespan over all strategies."""
     choices = [[a.decision for a in each] for each in actions(problem)]
-    made = (judge(problem, chosen, Clock(MOVES)) for chosen in itertools.product(*choices))
+    made = (
+        evaluate_exactly(problem, chosen, Clock(MOVES)) for chosen in itertools.product(*choices)
+    )
     return min(each.makespan for each in made if each.makespan is not None)
 
 
@@ -144,7 +146,7 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
         problem = drawn(seed)
         choices = actions(problem)
         start = Scorer(problem, choices, 10.0).decisions(replicated(choices).tolist())
-        parallel = judge(problem, start, Clock(MOVES)).makespan
+        parallel = evaluate_exactly(problem, start, Clock(MOVES)).makespan
         found = flexflow(problem, budget=MOVES, seed=seed).makespan
         assert found is not None
         assert parallel is not None

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.graph import Line
 from optpart.applications.training.groups import contiguous_groups
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import Clock, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.makers.baselines import spread
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.question import ordered
@@ -201,7 +201,7 @@ def test_more_bandwidth_never_worsens_the_optimum_in_the_best_order() -> None:
         problem = StrategyProblem(graph, cluster(["a", "a"], bandwidth=rate, latency=1), 6)
         makespans = []
         for action in actions(problem)[0]:
-            made = judge(problem, [action.decision], Clock())
+            made = evaluate_exactly(problem, [action.decision], Clock())
             best = ordered(made, methods=("cpsat",), budget=Budget(60, 1))
             assert best.optimal
             makespans.append(best.makespan)

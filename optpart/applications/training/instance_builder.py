@@ -1,4 +1,4 @@
-"""The vertices of a compiled strategy while they are made, and the instance that they become."""
+"""Builder of the instance that a strategy is compiled to."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from optpart.problem.model import Model
 from optpart.problem.rational import RationalArray, shown
 
 
-class Draft:
-    """Vertices, outputs and edges that have been made so far.
+class InstanceBuilder:
+    """Builder of the instance of a strategy: vertices, outputs and edges so far.
 
     Devices are those of the cluster; the next number stands for the queue of AllReduces.
     """
