@@ -144,7 +144,7 @@ class InstanceBuilder:
                 raise self.no_link(self.vertices[u].operation, d, e)
 
     def _share_links(self, devices: list[Device], names: set[str]) -> None:
-        """Send every tensor that crosses through a vertex on the link that it shares."""
+        """Add a vertex on a shared link for every tensor that crosses it."""
         cluster = self.cluster
         links: dict[int | None, int] = {}
         sent: dict[tuple[int, int, int], Tensor] = {}

@@ -31,7 +31,7 @@ _STARTING = 0.1
 #: Strategies that are improved before the model begins.
 _STARTS = 4
 
-#: Strategies near another one that are evaluated at a time.
+#: Neighbouring strategies that are evaluated at a time.
 _NEAR = 4000
 
 

@@ -17,7 +17,7 @@ from optpart.exact import cp_sat
 
 @dataclass
 class Task:
-    """Something that occupies a resource, if it is present."""
+    """An optional interval on a resource."""
 
     start: Any
     length: Any
@@ -123,7 +123,7 @@ class JointModel(ChoiceModel):
                 self._convert(o, list(ways.values()))
 
     def _convert(self, o: int, ways: list[list[int]]) -> None:
-        """Add what brings one tensor to its consumers, and make them wait for it."""
+        """Add Splits, transfers and Concats of one tensor, and precedences to its consumers."""
         costs, graph = self.costs, self.rows.graph
         g, output = costs.group_of[o], graph.edges[ways[0][0]].output
         cells = [(edges, self._entries(g, edges)) for edges in ways]
@@ -195,7 +195,7 @@ class JointModel(ChoiceModel):
                 self._enforce(self.run[v][e].start >= end, [x for _, x in found])
 
     def _entries(self, g: int, edges: list[int]) -> list[_Entry]:
-        """Return what one way of reading a tensor takes, by the layouts of both ends."""
+        """Return the entries of one way to read a tensor, by the layouts of both ends."""
         edge, missing = self.rows.graph.edges[edges[0]], self.rows.moves[edges[0]].missing
         h = self.costs.group_of[edge.consumer]
         if g == h:
@@ -309,5 +309,5 @@ class JointModel(ChoiceModel):
 
 
 def _moves(entry: _Entry) -> bool:
-    """Return whether anything but reading what is there is done."""
+    """Return whether an entry has a Split, a transfer or a Concat."""
     return any(x.source != x.target or x.split or x.concatenated for x in entry[1])

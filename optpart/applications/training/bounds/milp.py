@@ -214,7 +214,7 @@ def integer_bound(choices: Choices, known: StrategyBound, *, seconds: float = 60
 
 
 def horizon(rows: Rows) -> int:
-    """Return ticks that no strategy takes more than, one thing after another."""
+    """Return an upper bound of the ticks of any strategy: everything in sequence."""
     total = int(rows.costs.duration.sum(axis=2).max(axis=1).sum())
     for moves in rows.moves:
         each = moves.transfer.sum(axis=(-1, -2)) + moves.copying.sum(axis=-1)

@@ -1,4 +1,4 @@
-"""The interface of strategy makers, and how a strategy is judged: exactly, by the verifier."""
+"""The interface of strategy makers, and the exact evaluation of a strategy by the verifier."""
 
 from __future__ import annotations
 

@@ -358,7 +358,7 @@ class _Search:
     # --- large neighbourhoods --------------------------------------------------------------
 
     def _large_neighbourhoods(self, best: _Point) -> _Point:
-        """Free a few groups that are close, and rebuild them, until the budget is spent."""
+        """Free a few groups that are close, and repair them, until the budget is spent."""
         if not np.isfinite(best.cost):
             return best
         n = len(self.order)

@@ -76,7 +76,7 @@ def _set(space: Space, row: Any, g: int, slot: int) -> None:
 
 @inner
 def _move(space: Space, row: Any, state: Any) -> None:
-    """Change a strategy a little."""
+    """Apply one random move to a strategy."""
     n, slots = space.slots.shape
     place = below(state, n)
     g = space.order[place]
@@ -164,7 +164,7 @@ def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Wo
 
 @long_kernel
 def rebuild(f: Objective, row: Ints, costs: Floats, free: Ints, moves: int) -> int:
-    """Give groups, one after another and twice, the slot that is best while the rest stays.
+    """Set groups, one after another and twice, to their best slots with all others fixed.
 
     Changes ``row`` and ``costs``, its cost, where it becomes better. Returns the evaluations, at
     most ``moves``.
