@@ -17,11 +17,10 @@ from optpart.applications.training.backward import (
     Forward,
     ForwardOperation,
     Tensor,
-    Weights,
     batched,
     with_backward,
 )
-from optpart.applications.training.graph import Line, TrainingGraph
+from optpart.applications.training.graph import Line, Parameter, TrainingGraph
 from optpart.applications.training.lines import Kernel, lines, scaled, total
 from optpart.interop.costs.efficiency import Efficiencies
 from optpart.interop.devices.spec import Spec
@@ -267,7 +266,7 @@ class Network:
             tuple(specs),
             tuple(operations),
             tuple(
-                Weights(name, Fraction(size), tuple(users[name]))
+                Parameter(name, Fraction(size), tuple(users[name]))
                 for name, size in zip(self.weights, sizes, strict=True)
             ),
             tuple(updates),
@@ -331,7 +330,7 @@ def measured(
     name: str,
     kinds: Sequence[str],
     operations: Sequence[ForwardOperation],
-    weights: Sequence[Weights],
+    weights: Sequence[Parameter],
     figures: Mapping[str, Spec] | None,
     slots: int,
     source: str,

@@ -104,7 +104,7 @@ def fit(points: Sequence[tuple[Fraction, Fraction]]) -> Fit:
 
 
 @dataclass(frozen=True)
-class Costs:
+class FittedCosts:
     """Fitted times of operations and transfers.
 
     Attributes
@@ -136,7 +136,7 @@ class Costs:
         return tuple(found)
 
 
-def fit_files(paths: Iterable[str | Path]) -> Costs:
+def fit_files(paths: Iterable[str | Path]) -> FittedCosts:
     """Fit the measurements of tables, of operations or of transfers; faults name file and line."""
     found: dict[tuple[str, ...], dict[tuple[str, str], list[tuple[Fraction, Fraction]]]]
     found = {_OPERATIONS: {}, _TRANSFERS: {}}
@@ -147,7 +147,7 @@ def fit_files(paths: Iterable[str | Path]) -> Costs:
             columns, points = _table(path)
             for key, point in points:
                 found[columns].setdefault(key, []).append(point)
-    return Costs(
+    return FittedCosts(
         {key: fit(points) for key, points in found[_OPERATIONS].items()},
         {key: fit(points) for key, points in found[_TRANSFERS].items()},
         ", ".join(names),
@@ -194,12 +194,12 @@ def _unit(column: str) -> int | None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def write(costs: Costs, path: str | Path) -> None:
+def write(costs: FittedCosts, path: str | Path) -> None:
     """Write a file of costs, completely or not at all."""
     write_text(path, dumps(costs), KIND)
 
 
-def dumps(costs: Costs) -> str:
+def dumps(costs: FittedCosts) -> str:
     """Return the text of a file of costs, as :func:`read` reads it."""
     return pretty(
         {
@@ -221,13 +221,13 @@ def _entries(fits: Mapping[tuple[str, str], Fit], names: tuple[str, str]) -> lis
     ]
 
 
-def read(path: str | Path) -> Costs:
+def read(path: str | Path) -> FittedCosts:
     """Read a file of costs; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):
         document = parse_json(read_text(path))
         version(document, FORMAT)
         top = keys(document, {"$schema", "format", "source", "operations", "transfers"}, "")
-        return Costs(
+        return FittedCosts(
             _read_entries(top.get("operations", []), ("op", "kind"), "operations"),
             _read_entries(top.get("transfers", []), ("sender", "receiver"), "transfers"),
             text(top.get("source", ""), "source"),
@@ -268,7 +268,7 @@ def _rounded(value: Any, place: str) -> float:
 
 
 def timed(
-    graph: TrainingGraph, costs: Costs, kinds: Sequence[str], *, others: bool = False
+    graph: TrainingGraph, costs: FittedCosts, kinds: Sequence[str], *, others: bool = False
 ) -> TrainingGraph:
     """Return a graph with fitted times.
 
@@ -322,7 +322,7 @@ def timed(
     )
 
 
-def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
+def linked(cluster: TrainingCluster, costs: FittedCosts) -> TrainingCluster:
     """Return a cluster with the latencies and bandwidths of the transfers that were measured."""
     known, changed = cluster.cluster, {}
     for pair, found in costs.transfers.items():

@@ -81,7 +81,7 @@ def least_sum(
     """
     clock = Clock()
     choices = [[action.decision for action in row] for row in actions(problem, rules)]
-    program = Program.of(problem, choices)
+    program = LeastSum.of(problem, choices)
     if seconds is not None:
         seconds = max(0.0, seconds - clock.seconds)
     chosen, proven = program.solve(seconds, nodes)
@@ -89,7 +89,7 @@ def least_sum(
 
 
 @dataclass(frozen=True)
-class Program:
+class LeastSum:
     """Costs in ticks, by group."""
 
     own: list[Floats]  # computation and synchronisation by action; ∞ where links are missing
@@ -99,7 +99,7 @@ class Program:
     capacity: list[float | None]  # bytes by device
 
     @classmethod
-    def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> Program:
+    def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> LeastSum:
         """Collect the costs of a problem, as if nothing but tick, copying and slots were chosen."""
         options = problem.options
         known = Options(tick=options.tick, auxiliary=options.auxiliary, slots=options.slots)

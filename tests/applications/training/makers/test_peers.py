@@ -10,7 +10,7 @@ import pytest
 from optpart.applications.training.actions import actions
 from optpart.applications.training.graph import Line
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.alpa import Program
+from optpart.applications.training.makers.alpa import LeastSum
 from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.makers.flexflow import flexflow, replicated
 from optpart.applications.training.makers.pipedream import StageCosts, pipedream
@@ -166,7 +166,7 @@ def test_the_chain_finds_the_best_strategy_of_a_small_problem() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_program_minimises_its_own_sum(seed: int) -> None:
     problem = drawn(seed, layers=3)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     chosen, proven = program.solve()
     assert proven
     assert chosen is not None
@@ -178,7 +178,7 @@ def test_the_program_minimises_its_own_sum(seed: int) -> None:
 def test_the_program_respects_the_memory_for_parameters() -> None:
     graph = chain(4, ("a",), weights=100)
     problem = StrategyProblem(graph, cluster(("a", "a"), memory=[620, 620]), 4)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     chosen, _ = program.solve()
     assert chosen is not None
     assert program.fits(chosen)
@@ -187,7 +187,7 @@ def test_the_program_respects_the_memory_for_parameters() -> None:
 
 def test_without_communication_the_sum_on_one_device_is_its_time() -> None:
     problem = StrategyProblem(chain(3, ("a",)), cluster(("a",)), 4)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     made = MAKERS["alpa"](problem, budget=MOVES, seed=0)
     assert made.makespan == program.cost([0, 0, 0])
 
