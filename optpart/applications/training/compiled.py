@@ -28,7 +28,7 @@ from optpart.strategies.simulator import simulate
 Tensor = tuple[int, int]
 
 
-class Kind(StrEnum):
+class VertexKind(StrEnum):
     """The work of a vertex of a compiled instance."""
 
     REPLICA = "replica"
@@ -118,7 +118,7 @@ class CompiledVertex(NamedTuple):
         of its input or its output; otherwise all.
     """
 
-    kind: Kind
+    kind: VertexKind
     operation: int
     output: int
     device: int

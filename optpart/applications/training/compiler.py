@@ -21,9 +21,9 @@ from optpart.applications.training.compiled import (
     DEFAULT,
     Compiled,
     CompiledVertex,
-    Kind,
     Options,
     Tensor,
+    VertexKind,
 )
 from optpart.applications.training.graph import CONTROL, Edge, Layout, Role, TrainingGraph
 from optpart.applications.training.instance_builder import InstanceBuilder
@@ -189,7 +189,7 @@ class _Compiler:
                 width = samples[1] - samples[0]
                 whole = self.strategy.batch if self._is_apply(o) else self.samples
                 vertex = self.builder.vertex(
-                    CompiledVertex(Kind.REPLICA, o, CONTROL, d, samples, microbatch),
+                    CompiledVertex(VertexKind.REPLICA, o, CONTROL, d, samples, microbatch),
                     name,
                     operation.times[self.kinds[d]].at(width * whole),
                     [output.size.at(width * self.samples) for output in operation.outputs],
@@ -304,11 +304,11 @@ class _Compiler:
         if samples == vertex.samples:
             return tensor
         o = vertex.operation
-        output = tensor[1] if vertex.kind is Kind.REPLICA else vertex.output
+        output = tensor[1] if vertex.kind is VertexKind.REPLICA else vertex.output
         if tensor not in self.splits:
             d = vertex.device
             split = self.builder.vertex(
-                vertex._replace(kind=Kind.SPLIT, output=output),
+                vertex._replace(kind=VertexKind.SPLIT, output=output),
                 self._name("split", o, output, d, vertex.microbatch),
                 self._copying(d, self.builder.size(tensor)),
             )
@@ -329,7 +329,7 @@ class _Compiler:
             return pieces[0]
         size = self._size(o, output, samples)
         vertex = self.builder.vertex(
-            CompiledVertex(Kind.CONCAT, o, output, device, samples, m),
+            CompiledVertex(VertexKind.CONCAT, o, output, device, samples, m),
             self._name("concat", o, output, device, m),
             self._copying(device, size),
             [size],
@@ -378,7 +378,7 @@ class _Compiler:
             return self._ring(o, output, local)
         size = self._size(o, output, ALL)
         vertex = self.builder.vertex(
-            CompiledVertex(Kind.ALLREDUCE, o, output, self.builder.nccl),
+            CompiledVertex(VertexKind.ALLREDUCE, o, output, self.builder.nccl),
             f"allreduce {self._tensor_name(o, output)}",
             allreduce(self.cluster, local, size).time,
         )
@@ -399,7 +399,7 @@ class _Compiler:
         size = self._size(o, output, ALL)
         m = max(self.builder.vertices[v].microbatch for v, _ in tensors)
         vertex = self.builder.vertex(
-            CompiledVertex(Kind.ADDN, o, output, device, microbatch=m),
+            CompiledVertex(VertexKind.ADDN, o, output, device, microbatch=m),
             self._name("addn", o, output, device, m),
             self._copying(device, size),
             [size],
@@ -421,7 +421,7 @@ class _Compiler:
             d = ring[position]
             last = step == 2 * (n - 1)
             vertex = self.builder.vertex(
-                CompiledVertex(Kind.CHUNK, o, output, d),
+                CompiledVertex(VertexKind.CHUNK, o, output, d),
                 f"chunk {chunk + 1} of {self._tensor_name(o, output)} "
                 f"after step {step} @{self.cluster.names[d]}",
                 Fraction(0),

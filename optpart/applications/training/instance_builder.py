@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiled import CompiledVertex, Kind, Options, Tensor
+from optpart.applications.training.compiled import CompiledVertex, Options, Tensor, VertexKind
 from optpart.applications.training.graph import CONTROL, TrainingGraph
 from optpart.base.errors import InputError
 from optpart.problem.cluster import Cluster, Device
@@ -163,7 +163,7 @@ class InstanceBuilder:
                 signal, size = output == CONTROL, self.size((u, output))
                 what = "signal" if signal else f"output {output}"
                 transfer = self.vertex(
-                    self.vertices[u]._replace(kind=Kind.TRANSFER, device=links[server]),
+                    self.vertices[u]._replace(kind=VertexKind.TRANSFER, device=links[server]),
                     f"{what} of {self._names[u]} to {cluster.names[e]}",
                     cluster.transfer(d, e, size),
                     [] if signal else [size],

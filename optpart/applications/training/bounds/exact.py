@@ -15,7 +15,7 @@ from optpart.applications.training.bounds.joint import JointModel
 from optpart.applications.training.bounds.milp import Key, horizon
 from optpart.applications.training.bounds.program import Program
 from optpart.applications.training.bounds.rows import Rows
-from optpart.applications.training.compiled import Compiled, Kind, by_rank
+from optpart.applications.training.compiled import Compiled, VertexKind, by_rank
 from optpart.applications.training.compiler import compile_strategy, memory_violation
 from optpart.applications.training.evaluator import Evaluator, unsupported
 from optpart.applications.training.problem import Choices
@@ -259,24 +259,24 @@ class _Search:
 def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]]]:
     """Yield every vertex and crossing with the keys that the model may know it by."""
     instance, graph = compiled.instance, compiled.instance.graph
-    names = {Kind.SPLIT: "split", Kind.CONCAT: "concat", Kind.ADDN: "add"}
+    names = {VertexKind.SPLIT: "split", VertexKind.CONCAT: "concat", VertexKind.ADDN: "add"}
     for v, (kind, o, output, d, samples, _) in enumerate(compiled.vertices):
-        if kind is Kind.REPLICA:
+        if kind is VertexKind.REPLICA:
             yield v, [("run", o, 0, d, d, None)]
-        elif kind is Kind.ALLREDUCE:
+        elif kind is VertexKind.ALLREDUCE:
             yield v, [("allreduce", o, output, 0, 0, None)]
         else:
             keys: list[Key] = [(names[kind], o, output, d, d, None)]
-            yield v, [*keys, (*keys[0][:-1], samples)] if kind is Kind.CONCAT else keys
+            yield v, [*keys, (*keys[0][:-1], samples)] if kind is VertexKind.CONCAT else keys
     for tensor, e in crossings(instance, compiled.placement):
         u, i = int(graph.tensor_vertex[tensor]), int(graph.tensor_output[tensor])
         kind, o, output, d, samples, _ = compiled.vertices[u]
         if max(d, e) >= len(compiled.cluster):
             continue  # to or from the queue of collectives, which takes no time
-        if kind is Kind.ADDN:
+        if kind is VertexKind.ADDN:
             yield (tensor, e), [("down", o, output, d, e, None)]
             continue
-        if kind is Kind.SPLIT:
+        if kind is VertexKind.SPLIT:
             samples = compiled.parts[u][i]
         else:
             output = i
