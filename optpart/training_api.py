@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from optpart.applications.training.question import Checked, Question, Solved
     from optpart.exporters.plan import Text
     from optpart.problem.rational import Number
+    from optpart.solution.result import Budget
 
 
 def strategy_question(
@@ -117,11 +118,8 @@ def compare_strategies(
         A row per method; those that do not fit the memory have no makespan.
     """
     from optpart.applications.training.comparison import compare
-    from optpart.applications.training.makers.base import Budget
-    from optpart.problem.footprint import read_memory
 
-    allowed = None if memory is None else read_memory(memory)
-    return compare(question.problem, methods, budget=Budget(seconds, memory=allowed), seed=seed)
+    return compare(question.problem, methods, budget=_budget(seconds, memory), seed=seed)
 
 
 def solve_strategy(
@@ -153,12 +151,9 @@ def solve_strategy(
     Solved
         ``save`` writes it.
     """
-    from optpart.applications.training.makers.base import Budget
     from optpart.applications.training.question import solve
-    from optpart.problem.footprint import read_memory
 
-    allowed = None if memory is None else read_memory(memory)
-    budget = Budget(seconds, memory=allowed)
+    budget = _budget(seconds, memory)
     return solve(question, method, order=order, budget=budget, seed=seed)
 
 
@@ -178,12 +173,10 @@ def strategy_bound(
         the result says so.
     """
     from optpart.applications.training.comparison import bounded, check_problem
-    from optpart.base.limits import check_seconds
-    from optpart.problem.footprint import read_memory
 
-    allowed = None if memory is None else read_memory(memory)
+    budget = _budget(seconds, memory)
     check_problem(question.problem)
-    return bounded(question.problem, check_seconds(seconds), memory=allowed)
+    return bounded(question.problem, budget.seconds, memory=budget.memory)
 
 
 def verify_strategy(
@@ -296,6 +289,13 @@ def export_strategy(
     if output is not None:
         write_text(output, text.text, kind)
     return text
+
+
+def _budget(seconds: float, memory: int | str | None) -> Budget:
+    from optpart.problem.footprint import read_memory
+    from optpart.solution.result import Budget
+
+    return Budget(seconds, memory=None if memory is None else read_memory(memory))
 
 
 def _valid(

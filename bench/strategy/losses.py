@@ -8,11 +8,12 @@ from fractions import Fraction
 
 from optpart.applications.training.actions import gradients
 from optpart.applications.training.evaluator import Evaluator, Outcome, unsupported
-from optpart.applications.training.makers.base import Budget, Clock, Made, better, judge
-from optpart.applications.training.order import METHODS, Ordered, ordered
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.question import ORDERING_METHODS, Ordered, ordered
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError
+from optpart.solution.result import Budget
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def placed_servers(problem: StrategyProblem, made: Made, *, budget: Budget | Non
     """
     if made.strategy is None:
         return made
-    clock = (budget or Budget()).clock()
+    clock = Clock(budget or DEFAULT)
     decisions = list(made.strategy.decisions)
     if made.strategy.groups != problem.groups:
         raise InputError("groups", "not those of the problem", "give the strategy's own groups")
@@ -72,7 +73,7 @@ def placed_servers(problem: StrategyProblem, made: Made, *, budget: Budget | Non
                     decisions[g] = old
     if tuple(decisions) == made.strategy.decisions:
         return replace(made, moves=clock.moves)
-    moved = judge(problem, decisions, clock)
+    moved = evaluate_exactly(problem, decisions, clock)
     return moved if better(moved, made) else replace(made, moves=clock.moves)
 
 
@@ -81,7 +82,7 @@ def loss(
     made: Made,
     bound: Fraction,
     *,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = ORDERING_METHODS,
     budget: Budget | None = None,
     seed: int = 0,
 ) -> tuple[Loss, Ordered]:
@@ -93,7 +94,7 @@ def loss(
         A lower bound of every strategy.
     """
     budget = budget or Budget()
-    clock, third = budget.clock(), Budget(budget.seconds / 3)
+    clock, third = Clock(budget), Budget(budget.seconds / 3)
     same = ordered(made, methods=methods, budget=third, seed=seed)
     assert made.makespan is not None
     moved = placed_servers(problem, made, budget=third)
@@ -117,7 +118,7 @@ def _outcomes(problem: StrategyProblem, clock: Clock) -> Callable[[Sequence[Deci
         return Evaluator(problem).of
 
     def judged(decisions: Sequence[Decision]) -> Outcome:
-        return Outcome(judge(problem, decisions, clock).makespan, Fraction(0))
+        return Outcome(evaluate_exactly(problem, decisions, clock).makespan, Fraction(0))
 
     return judged
 

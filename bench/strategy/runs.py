@@ -12,14 +12,14 @@ from bench.store import Row, Values
 from bench.strategy.cases import GROUPS, free, problem, straggling, swept
 from bench.strategy.losses import loss
 from optpart.applications.training.actions import actions, decision, even, proportional, speeds
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.exact import joint_optimum
 from optpart.applications.training.bounds.program import strategy_bound
 from optpart.applications.training.bounds.shares import average_path, load
-from optpart.applications.training.makers import MAKERS, Budget
-from optpart.applications.training.makers.base import judge
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.makers import MAKERS
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 BASELINES = ("ev-ps", "ev-ar", "cp-ps", "cp-ar")
 SIMPLE = ("single", "blocks", "round-robin", "stages")
@@ -118,7 +118,7 @@ def split(run: Values, chosen: Chosen) -> Values:
     decisions = [Decision(tuple(replicas), sync) for replicas, sync in chosen]
     budget = Budget(run["seconds"])
     lost, best = loss(
-        question, judge(question, decisions, budget.clock()), Fraction(0), budget=budget
+        question, evaluate_exactly(question, decisions, Clock(budget)), Fraction(0), budget=budget
     )
     return {
         "order": str(lost.order),
@@ -149,7 +149,7 @@ def uniform(question: StrategyProblem, counts: tuple[int, ...]) -> Fraction | No
     """Return the time of the same replicas for all groups."""
     found = [decision(question, g, counts, "allreduce") for g in range(len(question.groups))]
     chosen = [one for one in found if one is not None]
-    return judge(question, chosen, Budget().clock()).makespan
+    return evaluate_exactly(question, chosen, Clock()).makespan
 
 
 def case(model: str, cluster: str, name: str, seconds: float) -> Values:

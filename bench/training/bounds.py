@@ -19,14 +19,13 @@ import numpy as np
 
 from optpart.applications.training.actions import actions
 from optpart.applications.training.bounds.certificate import write_certificate
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.program import strategy_bound
 from optpart.applications.training.bounds.shares import average_path, load
 from optpart.applications.training.cluster_file import figures, read, training_cluster
 from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.groups import contiguous_groups
 from optpart.applications.training.models import MODELS, network
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.certificates.check_strategies import check
 
 _BATCH = {"transformer": 576, "bert_large": 48, "xlnet_large": 48}

@@ -15,7 +15,7 @@ from optpart.commands.options import Json
 from optpart.commands.options import output as written
 
 if TYPE_CHECKING:
-    from optpart.applications.training.profile import Costs, Fit
+    from optpart.applications.training.profile import Fit, FittedCosts
     from optpart.study.report.console import PlainConsole
 
 
@@ -53,7 +53,7 @@ def fit(
         print_costs(plain_console(), costs)
 
 
-def print_costs(console: PlainConsole, costs: Costs) -> None:
+def print_costs(console: PlainConsole, costs: FittedCosts) -> None:
     """Print a row per fitted line, and how large the errors are."""
     from optpart.problem.units import written
     from optpart.study.report.console import plain_table

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from ortools.sat.python import cp_model
 
-from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Send
+from optpart.exact.messages import Done, Limits, LowerBound, Send
 
 #: Reads the value of a variable or an expression in a solution.
 Value = Callable[[Any], int]
@@ -20,7 +20,7 @@ class Built(Protocol):
 
     model: cp_model.CpModel
 
-    def found(self, value: Value) -> Incumbent:
+    def found(self, value: Value) -> object:
         """Read a solution from the values of the variables."""
         ...
 

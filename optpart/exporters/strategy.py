@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiler import Compiled
+from optpart.applications.training.compiled import Compiled
 from optpart.applications.training.graph import Role
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.compiled import Compiled, Options
 from optpart.applications.training.compiler import compile_strategy
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.base.errors import InputError
 from optpart.exact.cp_sat import solver_within
 from optpart.problem.instance import Instance

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from optpart.applications.training.compiled import Compiled, Kind
+from optpart.applications.training.compiled import Compiled, VertexKind
 from optpart.applications.training.graph import CONTROL, Role
 from optpart.applications.training.strategy import Interval
 from optpart.testing.training import Array, NumericGraph
@@ -99,35 +99,35 @@ class _Execution:
         what = self.compiled.vertices[v]
         inputs = [self.made[u][output] for u, output in self.incoming[v] if output != CONTROL]
         match what.kind:
-            case Kind.REPLICA:
+            case VertexKind.REPLICA:
                 start = what.microbatch * self.microbatch
                 first, last = (int(cut * self.microbatch) for cut in what.samples)
                 function = self.numeric.functions[what.operation]
                 samples = range(start + first, start + last)
                 return function(inputs, self.weights[what.device], samples)
-            case Kind.SPLIT:
+            case VertexKind.SPLIT:
                 (whole,) = inputs
                 return [
                     whole[self._place(part[0], what.samples) : self._place(part[1], what.samples)]
                     for part in self.compiled.parts[v]
                 ]
-            case Kind.CONCAT:
+            case VertexKind.CONCAT:
                 joined = np.concatenate(inputs)
                 if len(joined) != self._place(what.samples[1], what.samples):
                     raise ValueError(f"{len(joined)} samples")
                 return [joined]
-            case Kind.ADDN:
+            case VertexKind.ADDN:
                 return [sum(inputs[1:], start=inputs[0])]
-            case Kind.ALLREDUCE:
+            case VertexKind.ALLREDUCE:
                 # In place: the devices' own gradients become the sum.
                 buffers = [self._gradient(u, what.output) for u, _ in self.incoming[v]]
                 total = sum(buffers[1:], start=buffers[0])
                 for buffer in buffers:
                     buffer[...] = total
                 return []
-            case Kind.CHUNK:
+            case VertexKind.CHUNK:
                 return self._chunk(v, inputs)
-            case Kind.TRANSFER:
+            case VertexKind.TRANSFER:
                 return [value.copy() for value in inputs]
 
     def _chunk(self, v: int, inputs: list[Array]) -> list[Array]:
@@ -147,7 +147,7 @@ class _Execution:
         return [flat[place].copy()]
 
     def _gradient(self, u: int, output: int) -> Array:
-        replica = self.compiled.vertices[u].kind is Kind.REPLICA
+        replica = self.compiled.vertices[u].kind is VertexKind.REPLICA
         return self.made[u][output if replica else 0]
 
     def _place(self, cut: Fraction, whole: Interval) -> int:

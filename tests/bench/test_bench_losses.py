@@ -8,9 +8,10 @@ import pytest
 
 from bench.strategy.losses import loss, placed_servers
 from optpart.applications.training.graph import Line
-from optpart.applications.training.makers.base import Budget, Made, judge
+from optpart.applications.training.makers.base import Clock, Made, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 
 
@@ -19,7 +20,7 @@ def uneven() -> tuple[StrategyProblem, Made]:
     rates = [[None, 1, 1], [1, None, 20], [1, 20, None]]
     graph = chain(2, forward=Line(Fraction(1), Fraction(2)), activation=1, weights=60)
     problem = StrategyProblem(graph, cluster(["a"] * 3, bandwidth=rates), 6)
-    return problem, judge(problem, [Decision((1, 1, 1), 0)] * 2, Budget().clock())
+    return problem, evaluate_exactly(problem, [Decision((1, 1, 1), 0)] * 2, Clock())
 
 
 def test_servers_move_to_better_links() -> None:
@@ -45,5 +46,7 @@ def test_losses_add_up_to_the_distance_from_the_bound() -> None:
 
 def test_a_spent_budget_judges_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, start = uneven()
-    monkeypatch.setattr("bench.strategy.losses.judge", lambda *_: pytest.fail("judged again"))
+    monkeypatch.setattr(
+        "bench.strategy.losses.evaluate_exactly", lambda *_: pytest.fail("judged again")
+    )
     assert placed_servers(problem, start, budget=Budget(0)).makespan == start.makespan

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from optpart.applications.training.compiler import Compiled, compile_strategy
+from optpart.applications.training.compiled import Compiled
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.base.errors import InputError
 from optpart.exporters.strategy import TARGETS, export

@@ -39,7 +39,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from optpart.applications.ordering.models.network import BaseModel, Op
+from optpart.applications.ordering.models.operations import BaseModel, Op
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_DEVICES, check_size
 from optpart.interop.generate import draw

@@ -24,7 +24,7 @@ MOST_COUNTS = 20_000
 
 @dataclass(frozen=True)
 class ActionRules:
-    """Which actions a group may choose among.
+    """Rules that select the actions of a group.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ nor is a gradient of the model's inputs computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from optpart.applications.training.graph import (
@@ -33,7 +33,7 @@ from optpart.applications.training.graph import (
 from optpart.base.errors import InputError
 from optpart.problem.rational import shown
 
-#: What the graph's name of an operation ends with.
+#: Suffixes of the names of backward operations and applies.
 BACKWARD, UPDATE = "/backward", "/apply"
 
 
@@ -79,15 +79,6 @@ class ForwardOperation:
 
 
 @dataclass(frozen=True)
-class Weights:
-    """A trained tensor of the forward pass: bytes, and the operations that read it."""
-
-    name: str
-    size: Fraction
-    users: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Forward:
     """A whole forward pass.
 
@@ -97,6 +88,8 @@ class Forward:
         Kinds of devices that times are known for.
     operations : tuple of ForwardOperation
         Each after those that it reads.
+    weights : tuple of Parameter
+        Their users are those operations that read them.
     updates : tuple of tuple of Line
         Times of the update of each of ``weights``, by kind of device.
     """
@@ -104,7 +97,7 @@ class Forward:
     name: str
     kinds: tuple[str, ...]
     operations: tuple[ForwardOperation, ...]
-    weights: tuple[Weights, ...]
+    weights: tuple[Parameter, ...]
     updates: tuple[tuple[Line, ...], ...]
     source: str = ""
     assumed: tuple[str, ...] = ()
@@ -177,8 +170,8 @@ class _Differentiation:
             tuple(self.found),
             tuple(dict.fromkeys(self.edges)),
             tuple(
-                Parameter(
-                    w.name, w.size, (*w.users, *(backward[o] for o in w.users), applies[w.users[0]])
+                replace(
+                    w, users=(*w.users, *map(backward.__getitem__, w.users), applies[w.users[0]])
                 )
                 for w in forward.weights
             ),

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from optpart.applications.training.actions import actions
 from optpart.applications.training.bounds.certificate import write_certificate
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.milp import integer_bound
 from optpart.applications.training.bounds.program import (
     StrategyBound,
@@ -22,8 +21,8 @@ from optpart.applications.training.bounds.shares import average_path, load
 from optpart.applications.training.compiler import check_parameters_fit
 from optpart.applications.training.groups import contiguous_groups, nearest_groups
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.makers.base import DEFAULT, Made
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Strategy
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, InputError
@@ -31,15 +30,16 @@ from optpart.base.escaping import brief
 from optpart.base.showing import Shown
 from optpart.kernels.all import expect
 from optpart.solution.gap import gap
+from optpart.solution.result import Budget
 
-#: How operations are grouped, by name.
+#: Functions that group operations, by name.
 GROUPINGS = {"contiguous": contiguous_groups, "nearest": nearest_groups}
 
 #: Actions of all groups with which the integer program often ends within seconds; with many more,
 #: it has not improved on the linear program in a minute.
 _FEW = 128
 
-#: What is said where it is proven that there is no strategy.
+#: The reason given where it is proven that there is no strategy.
 NO_STRATEGY = "no strategy of these actions fits memory and links"
 
 
@@ -57,11 +57,11 @@ class Bounded:
     reason : str
         Why nothing more is proven of the choices than of every strategy.
     infeasible : bool
-        Whether it is proven that no strategy of the choices fits memory and links.
+        True if it is proven that no strategy of the choices fits memory and links.
     actions : int
         Actions of all groups together, over which it is a bound.
     proof : (Choices, StrategyBound), optional
-        What a certificate is written of.
+        Input of a certificate.
     """
 
     value: Fraction | None

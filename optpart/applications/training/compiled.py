@@ -1,4 +1,4 @@
-"""A strategy as an instance: what each of its vertices is, and the options it was compiled with."""
+"""A compiled strategy: its instance, the origin of each vertex, and the options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from optpart.strategies.simulator import simulate
 Tensor = tuple[int, int]
 
 
-class Kind(StrEnum):
+class VertexKind(StrEnum):
     """The work of a vertex of a compiled instance."""
 
     REPLICA = "replica"
@@ -118,7 +118,7 @@ class CompiledVertex(NamedTuple):
         of its input or its output; otherwise all.
     """
 
-    kind: Kind
+    kind: VertexKind
     operation: int
     output: int
     device: int
@@ -136,7 +136,7 @@ class Compiled:
         Its devices are those of the cluster in their order, then ``nccl`` if an AllReduce runs
         there, then shared links. Every vertex may run on one device only.
     vertices : tuple of CompiledVertex
-        What each vertex is.
+        Origin of each vertex.
     parts : mapping from vertex to tuple of (Fraction, Fraction)
         For a Split, the samples of each of its outputs.
     chunks : mapping from vertex to (int, bool)

@@ -21,19 +21,17 @@ from optpart.applications.training.compiled import (
     DEFAULT,
     Compiled,
     CompiledVertex,
-    Kind,
     Options,
     Tensor,
+    VertexKind,
 )
-from optpart.applications.training.draft import Draft
 from optpart.applications.training.graph import CONTROL, Edge, Layout, Role, TrainingGraph
+from optpart.applications.training.instance_builder import InstanceBuilder
 from optpart.applications.training.strategy import ALL, Interval, Strategy, overlap
 from optpart.base.errors import InputError, OptpartError
 from optpart.problem.rational import rounded
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import Violation, verify
-
-__all__ = ["Compiled", "CompiledVertex", "Kind", "Options", "compile_strategy"]
 
 
 def compile_strategy(
@@ -136,7 +134,7 @@ class _Compiler:
         self.decisions = strategy.of_operations(len(graph))
         self.kinds = cluster.kind_indices(graph.kinds)
         self.samples = Fraction(strategy.batch, options.microbatches)
-        self.draft = Draft(graph, cluster, options)
+        self.builder = InstanceBuilder(graph, cluster, options)
         #: By operation and microbatch; an apply has none but the first.
         self.replicas: list[list[list[_Replica]]] = []
         self.splits: dict[Tensor, int] = {}
@@ -152,7 +150,7 @@ class _Compiler:
             self.replicas.append([self._replicate(o, m) for m in range(copies)])
             if copies > 1:  # of a replica, all microbatches run on its device
                 vertices = ([replica.vertex for replica in copy] for copy in self.replicas[o])
-                self.draft.together += zip(*vertices, strict=True)
+                self.builder.together += zip(*vertices, strict=True)
         for o in self.graph.topological_order:
             for edge in self.graph.in_edges[o]:
                 self._connect(edge)
@@ -161,8 +159,8 @@ class _Compiler:
             self.cluster,
             self.strategy,
             self.options,
-            self.draft.instance(),
-            tuple(self.draft.vertices),
+            self.builder.instance(),
+            tuple(self.builder.vertices),
             {vertex: tuple(parts) for vertex, parts in self.parts.items()},
             self.chunks,
         )
@@ -190,8 +188,8 @@ class _Compiler:
                     name += f" m{microbatch + 1}"
                 width = samples[1] - samples[0]
                 whole = self.strategy.batch if self._is_apply(o) else self.samples
-                vertex = self.draft.vertex(
-                    CompiledVertex(Kind.REPLICA, o, CONTROL, d, samples, microbatch),
+                vertex = self.builder.vertex(
+                    CompiledVertex(VertexKind.REPLICA, o, CONTROL, d, samples, microbatch),
                     name,
                     operation.times[self.kinds[d]].at(width * whole),
                     [output.size.at(width * self.samples) for output in operation.outputs],
@@ -212,7 +210,7 @@ class _Compiler:
             for m in range(self.options.microbatches):
                 for replica in self._copies(o, m):
                     for target in self._copies(consumer, m):
-                        self.draft.edge((replica.vertex, CONTROL), target.vertex)
+                        self.builder.edge((replica.vertex, CONTROL), target.vertex)
             return
         layout = self.graph.operations[o].outputs[edge.output].layout
         if layout is Layout.SUMMED:
@@ -235,7 +233,7 @@ class _Compiler:
             else:
                 tensors = [self._overlap(o, edge.output, m, t.device, t.samples) for t in targets]
             for tensor, target in zip(tensors, targets, strict=True):
-                self.draft.edge(tensor, target.vertex)
+                self.builder.edge(tensor, target.vertex)
 
     def _source(self, o: int, output: int, m: int, device: int, samples: Interval = ALL) -> int:
         """Choose among whole copies: the device's own, else the one that arrives soonest."""
@@ -246,7 +244,7 @@ class _Compiler:
         size = self._size(o, output, samples)
         linked = [r for r in replicas if self.cluster.linked(r.device, device)]
         if not linked:
-            raise self.draft.no_link(o, replicas[0].device, device)
+            raise self.builder.no_link(o, replicas[0].device, device)
         return min(linked, key=lambda r: self.cluster.transfer(r.device, device, size)).vertex
 
     # --- slices of samples -----------------------------------------------------------------
@@ -302,25 +300,25 @@ class _Compiler:
 
     def _slice(self, tensor: Tensor, samples: Interval) -> Tensor:
         """Return the part of a tensor for some of its samples; equal parts are made once."""
-        vertex = self.draft.vertices[tensor[0]]
+        vertex = self.builder.vertices[tensor[0]]
         if samples == vertex.samples:
             return tensor
         o = vertex.operation
-        output = tensor[1] if vertex.kind is Kind.REPLICA else vertex.output
+        output = tensor[1] if vertex.kind is VertexKind.REPLICA else vertex.output
         if tensor not in self.splits:
             d = vertex.device
-            split = self.draft.vertex(
-                vertex._replace(kind=Kind.SPLIT, output=output),
+            split = self.builder.vertex(
+                vertex._replace(kind=VertexKind.SPLIT, output=output),
                 self._name("split", o, output, d, vertex.microbatch),
-                self._copying(d, self.draft.size(tensor)),
+                self._copying(d, self.builder.size(tensor)),
             )
-            self.draft.edge(tensor, split)
+            self.builder.edge(tensor, split)
             self.splits[tensor] = split
             self.parts[split] = []
         split = self.splits[tensor]
         if samples not in self.parts[split]:
             self.parts[split].append(samples)
-            self.draft.output(split, self._size(o, output, samples))
+            self.builder.output(split, self._size(o, output, samples))
         return split, self.parts[split].index(samples)
 
     def _joined(
@@ -330,14 +328,14 @@ class _Compiler:
         if len(pieces) == 1:
             return pieces[0]
         size = self._size(o, output, samples)
-        vertex = self.draft.vertex(
-            CompiledVertex(Kind.CONCAT, o, output, device, samples, m),
+        vertex = self.builder.vertex(
+            CompiledVertex(VertexKind.CONCAT, o, output, device, samples, m),
             self._name("concat", o, output, device, m),
             self._copying(device, size),
             [size],
         )
         for piece in pieces:
-            self.draft.edge(piece, vertex)
+            self.builder.edge(piece, vertex)
         return vertex, 0
 
     def _size(self, o: int, output: int, samples: Interval) -> Fraction:
@@ -364,7 +362,7 @@ class _Compiler:
         tensors = self.sums[key]
         for target in self._copies(edge.consumer, 0):
             for tensor in tensors[target.device]:
-                self.draft.edge(tensor, target.vertex)
+                self.builder.edge(tensor, target.vertex)
 
     def _synchronised(self, o: int, output: int) -> dict[int, list[Tensor]]:
         """Return, by device, what an apply reads and waits for to have the whole sum."""
@@ -379,13 +377,13 @@ class _Compiler:
         if self.options.collectives == "ring":
             return self._ring(o, output, local)
         size = self._size(o, output, ALL)
-        vertex = self.draft.vertex(
-            CompiledVertex(Kind.ALLREDUCE, o, output, self.draft.nccl),
+        vertex = self.builder.vertex(
+            CompiledVertex(VertexKind.ALLREDUCE, o, output, self.builder.nccl),
             f"allreduce {self._tensor_name(o, output)}",
             allreduce(self.cluster, local, size).time,
         )
         for producer, _ in local.values():
-            self.draft.edge((producer, CONTROL), vertex)
+            self.builder.edge((producer, CONTROL), vertex)
         return {d: [tensor, (vertex, CONTROL)] for d, tensor in local.items()}
 
     def _accumulated(self, o: int, output: int, device: int) -> Tensor:
@@ -399,15 +397,15 @@ class _Compiler:
 
     def _sum(self, tensors: list[Tensor], o: int, output: int, device: int) -> Tensor:
         size = self._size(o, output, ALL)
-        m = max(self.draft.vertices[v].microbatch for v, _ in tensors)
-        vertex = self.draft.vertex(
-            CompiledVertex(Kind.ADDN, o, output, device, microbatch=m),
+        m = max(self.builder.vertices[v].microbatch for v, _ in tensors)
+        vertex = self.builder.vertex(
+            CompiledVertex(VertexKind.ADDN, o, output, device, microbatch=m),
             self._name("addn", o, output, device, m),
             self._copying(device, size),
             [size],
         )
         for tensor in tensors:
-            self.draft.edge(tensor, vertex)
+            self.builder.edge(tensor, vertex)
         return vertex, 0
 
     def _ring(self, o: int, output: int, local: dict[int, Tensor]) -> dict[int, list[Tensor]]:
@@ -422,8 +420,8 @@ class _Compiler:
         for step, position, chunk in ring_chunks(n):
             d = ring[position]
             last = step == 2 * (n - 1)
-            vertex = self.draft.vertex(
-                CompiledVertex(Kind.CHUNK, o, output, d),
+            vertex = self.builder.vertex(
+                CompiledVertex(VertexKind.CHUNK, o, output, d),
                 f"chunk {chunk + 1} of {self._tensor_name(o, output)} "
                 f"after step {step} @{self.cluster.names[d]}",
                 Fraction(0),
@@ -432,8 +430,8 @@ class _Compiler:
             self.chunks[vertex] = (chunk, step < n)
             if step:
                 previous = before[(step - 1) * n + (position - 1) % n]
-                self.draft.edge((previous, 0), vertex)
-            self.draft.edge(local[d], vertex)
+                self.builder.edge((previous, 0), vertex)
+            self.builder.edge(local[d], vertex)
             if step >= n - 1:
                 found[d].append((vertex, CONTROL))
             before.append(vertex)

@@ -173,7 +173,7 @@ class Evaluator:
         """Prepare for one strategy."""
         group, operations = self.problem.group_of, self.problem.graph.operations
         decisions = [self.decisions[a] for a in chosen.tolist()]
-        for p, o in self._static.meetings:
+        for p, o in self._static.exchanges:
             self._pair(
                 self._class(decisions[group[p]], unsplit=False),
                 self._class(decisions[group[o]], unsplit=not operations[o].splittable),
@@ -397,14 +397,14 @@ class _Static:
             [[*group, -1], [*unsplit, 0], start, ends], dtype=np.int32
         ).T.copy()
         inputs = []
-        #: Producer and consumer of slices.
-        self.meetings = set()
+        #: Pairs of producer and consumer that exchange slices of samples.
+        self.exchanges = set()
         for edge in (edge for into in graph.in_edges for edge in into):
             p, signal = edge.producer, edge.output == CONTROL
             tensor = start[p + 1] - 1 if signal else start[p] + edge.output
             inputs.append((tensor, p))
             if rows[tensor][0] == BATCHED and operations[p].splittable:
-                self.meetings.add((p, edge.consumer))
+                self.exchanges.add((p, edge.consumer))
         self.inputs = np.array(inputs, dtype=np.int32).reshape(-1, 2)
 
     def work(self) -> Work:

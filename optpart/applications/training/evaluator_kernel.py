@@ -249,7 +249,7 @@ def _found(w: Work, head: Any, samples: Any) -> Any:
 
 @inner
 def _slice(t: Tables, w: Work, tensor: Any, d: Any, samples: Any, row: Any) -> Any:
-    """Return an output of the Split of what device ``d`` holds of a tensor."""
+    """Return some samples of device ``d``'s copy of a tensor, an output of its Split."""
     state, copying = w.state, t.copying
     found = _found(w, state[tensor, d, S_SLICES], samples)
     if found >= 0:
@@ -352,7 +352,7 @@ def _need(w: Work, e: Any, copy: Any) -> None:
 
 @inner
 def _need_home(t: Tables, w: Work, tensor: Any, a: Any) -> None:
-    """Let each replica of action ``a`` need what its own device holds of a tensor."""
+    """Make each replica of action ``a`` depend on its own device's copy of a tensor."""
     for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
         e = t.actions[a, x]
         _need(w, e, w.state[tensor, e, S_HOME])
@@ -360,7 +360,7 @@ def _need_home(t: Tables, w: Work, tensor: Any, a: Any) -> None:
 
 @inner
 def _need_samples(t: Tables, w: Work, j: Any, a: Any, own: Any) -> None:
-    """Let each replica need its samples of the tensor of dependency ``j``.
+    """Make each replica depend on its samples of the tensor of dependency ``j``.
 
     ``a`` and ``own`` are the consumer's action and class.
     """
@@ -398,7 +398,7 @@ def _need_samples(t: Tables, w: Work, j: Any, a: Any, own: Any) -> None:
 
 @inner
 def _need_whole(t: Tables, w: Work, tensor: Any, a: Any, b: Any) -> None:
-    """Let each replica of action ``a`` need the whole of a tensor that ``b`` produces."""
+    """Make each replica of action ``a`` depend on a whole copy of a tensor that ``b`` produces."""
     row = t.part_of[t.everything] * t.lines + t.tensors[tensor, V_LINE]
     for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
         e = t.actions[a, x]
@@ -408,7 +408,7 @@ def _need_whole(t: Tables, w: Work, tensor: Any, a: Any, b: Any) -> None:
 
 @inner
 def _need_copy(t: Tables, w: Work, copy: Any, a: Any) -> None:
-    """Let each replica of action ``a`` need a copy, wherever that is."""
+    """Make each replica of action ``a`` depend on a copy, transferred where necessary."""
     for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
         e = t.actions[a, x]
         _need(w, e, _fetch(t, w, copy, e))
@@ -416,7 +416,7 @@ def _need_copy(t: Tables, w: Work, copy: Any, a: Any) -> None:
 
 @inner
 def _need_sum(t: Tables, w: Work, tensor: Any, p: Any, a: Any, b: Any) -> None:
-    """Let each replica of action ``a`` need the sum of what ``p`` produces under ``b``."""
+    """Make each replica of action ``a`` depend on the sum of ``p``'s outputs under ``b``."""
     alone = t.actions[b, A_COUNT] == 1 or t.operations[p, O_UNSPLIT] == 1
     queued = t.actions[b, A_SYNC] == ALLREDUCE
     c = np.int64(w.summed[tensor])
@@ -438,7 +438,7 @@ def _need_sum(t: Tables, w: Work, tensor: Any, p: Any, a: Any, b: Any) -> None:
 
 @inner
 def _need_inputs(t: Tables, w: Work, o: Any, a: Any, own: Any) -> None:
-    """Collect what the replicas of an operation need, until something is missing."""
+    """Collect the inputs of an operation's replicas, until a link, ring or pair is missing."""
     for x in range(A_DEVICES, A_DEVICES + t.actions[a, A_COUNT]):
         w.needs[t.actions[a, x], 0] = 0
     for j in range(t.operations[o, O_IN], t.operations[o + 1, O_IN]):
@@ -534,7 +534,7 @@ def _before(w: Work, u: Any, v: Any) -> Any:
 
 @inlined
 def _wake(w: Work, r: Any) -> None:
-    """Let a resource decide at this moment, in the order of resources."""
+    """Make a resource dispatch at this moment, in the order of resources."""
     resources, pending = w.resources, w.pending
     if resources[r, R_PENDING] == 0:
         resources[r, R_PENDING] = 1
@@ -600,7 +600,7 @@ def _release(w: Work, c: Any) -> None:
 
 @inlined
 def _complete(w: Work, v: Any, counted: Any) -> None:
-    """Free what nobody holds any more, and queue the tasks that waited for this one only."""
+    """Free copies without users, and enqueue tasks of which this was the last dependency."""
     tasks, copies, edges = w.tasks, w.copies, w.edges
     if counted:
         for j in range(tasks[v, T_IN], tasks[v + 1, T_IN]):
@@ -689,7 +689,7 @@ def _execute(w: Work, counted: Any) -> Any:
 
 @inner
 def _may_overflow(t: Tables, w: Work) -> Any:
-    """Return whether a device could lack memory even if it frees nothing."""
+    """Return whether memory could be exceeded if no copy were ever freed."""
     copies, use = w.copies, w.use
     for d in range(use.shape[1]):
         use[1, d] = use[0, d]
@@ -720,7 +720,7 @@ def evaluate_chosen(t: Tables, w: Work) -> None:
 
 @kernel
 def evaluate(t: Tables, w: Work, chosen: IntMatrix, outcomes: LongMatrix) -> int:
-    """Evaluate strategies until one cannot be for want of a pair, and return how many were.
+    """Evaluate strategies up to the first that needs an unknown pair; return how many.
 
     Parameters
     ----------

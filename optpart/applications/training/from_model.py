@@ -31,10 +31,9 @@ from optpart.applications.training.backward import (
     Forward,
     ForwardOperation,
     Tensor,
-    Weights,
     with_backward,
 )
-from optpart.applications.training.graph import Layout, Line, Output, TrainingGraph
+from optpart.applications.training.graph import Layout, Line, Output, Parameter, TrainingGraph
 from optpart.applications.training.layers import BACKWARD_REMARKS, update_lines, update_remark
 from optpart.applications.training.lines import Kernel, lines, scaled
 from optpart.base.errors import FaultsOf, InputError
@@ -297,7 +296,7 @@ class _Model:
                 )
             )
         weights = [
-            Weights(f"{graph.names[v]}/weights", graph.memory[v], tuple(number[u] for u in users))
+            Parameter(f"{graph.names[v]}/weights", graph.memory[v], tuple(number[u] for u in users))
             for v, users in self.held.items()
         ]
         if specs is None:

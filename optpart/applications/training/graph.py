@@ -149,9 +149,9 @@ class TrainingGraph:
     edges : tuple of Edge
         Distinct.
     source : str
-        Where the figures come from.
+        Source of the figures.
     assumed : tuple of str
-        What a reader had to assume, one sentence each, for the user to see.
+        Assumptions of the reader, one sentence each, for the user to see.
 
     Faults are :class:`InputError` s: repeated names, other numbers of times than of kinds, an edge
     or a parameter that refers to nothing, an apply with an output, a ``SUMMED`` output that
@@ -225,23 +225,13 @@ class TrainingGraph:
 
         The members of one have the same replicas under every strategy. The rest stand alone.
         """
-        parent = list(range(len(self)))
+        import networkx as nx
 
-        def root(o: int) -> int:
-            while parent[o] != o:
-                parent[o] = parent[parent[o]]
-                o = parent[o]
-            return o
-
-        pairs = [(p.users[0], user) for p in self.parameters for user in p.users[1:]]
-        pairs += [(edge.producer, edge.consumer) for edge in self.edges if self.sums(edge)]
-        for pair in pairs:
-            one, two = sorted(map(root, pair))
-            parent[two] = one
-        members: dict[int, list[int]] = {}
-        for o in range(len(self)):
-            members.setdefault(root(o), []).append(o)
-        return tuple(tuple(group) for group in members.values())
+        together: nx.Graph[int] = nx.Graph()
+        together.add_nodes_from(range(len(self)))
+        together.add_edges_from((p.users[0], user) for p in self.parameters for user in p.users[1:])
+        together.add_edges_from((e.producer, e.consumer) for e in self.edges if self.sums(e))
+        return tuple(tuple(sorted(group)) for group in nx.connected_components(together))
 
     def sums(self, edge: Edge) -> bool:
         """Return whether an edge carries a sum over samples, such as a gradient."""

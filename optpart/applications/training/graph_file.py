@@ -27,7 +27,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from optpart.applications.training.documents import fields_of, flag, is_whole, line, named, texts
 from optpart.applications.training.graph import (
     CONTROL,
     Edge,
@@ -42,7 +41,18 @@ from optpart.applications.training.graph import (
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import parse_json, pretty, sequence, text, version
+from optpart.interop.formats.json import (
+    flag,
+    is_whole,
+    keys,
+    named,
+    parse_json,
+    pretty,
+    sequence,
+    text,
+    texts,
+    version,
+)
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, shown
 
@@ -118,7 +128,7 @@ def _pair(line: Line) -> list[int | str]:
 def from_dict(document: Any) -> TrainingGraph:
     """Build a graph from the parsed document."""
     version(document, FORMAT)
-    top = fields_of(document, _TOP, "", ("name", "kinds", "operations", "edges"))
+    top = keys(document, _TOP, "", ("name", "kinds", "operations", "edges"))
     text(top.get("$schema", ""), "$schema")
     for key in ("kinds", "operations"):
         if not sequence(top[key], key):
@@ -143,7 +153,7 @@ def from_dict(document: Any) -> TrainingGraph:
 
 
 def _operation(value: Any, kinds: int, place: str) -> Operation:
-    entry = fields_of(value, _OPERATION, place, ("name", "role", "times"))
+    entry = keys(value, _OPERATION, place, ("name", "role", "times"))
     times = sequence(entry["times"], f"{place}.times")
     if len(times) != kinds:
         raise InputError(f"{place}.times", f"{len(times)} lines", f"give {kinds}, one per kind")
@@ -159,7 +169,7 @@ def _operation(value: Any, kinds: int, place: str) -> Operation:
 
 
 def _output(value: Any, place: str) -> Output:
-    entry = fields_of(value, _OUTPUT, place, ("layout", "size"))
+    entry = keys(value, _OUTPUT, place, ("layout", "size"))
     layout = _one_of(Layout, entry["layout"], f"{place}.layout")
     size = _line(entry["size"], f"{place}.size")
     try:
@@ -179,7 +189,8 @@ def _line(value: Any, place: str) -> Line:
     parts = sequence(value, place)
     if len(parts) != 2:
         raise InputError(place, f"{len(parts)} numbers", "give [α, β]")
-    return line(parts[0], parts[1], place + "[{0}]")
+    alpha, beta = (non_negative(part, f"{place}[{i}]") for i, part in enumerate(parts))
+    return Line(alpha, beta)
 
 
 def _edge(value: Any, index: Mapping[str, int], place: str) -> Edge:
@@ -199,7 +210,7 @@ def _named(value: Any, index: Mapping[str, int], place: str) -> int:
 
 
 def _parameter(value: Any, index: Mapping[str, int], place: str) -> Parameter:
-    entry = fields_of(value, _PARAMETER, place, ("name", "size", "users"))
+    entry = keys(value, _PARAMETER, place, ("name", "size", "users"))
     users = enumerate(texts(entry["users"], f"{place}.users"))
     return Parameter(
         text(entry["name"], f"{place}.name"),

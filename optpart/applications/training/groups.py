@@ -7,6 +7,7 @@ parameters, are never separated. They are called a unit here.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 from optpart.applications.training.graph import Role, TrainingGraph
@@ -62,7 +63,8 @@ def contiguous_groups(graph: TrainingGraph, batch: int, most: int) -> Groups:
         Groups along the forward pass: ``most``, or every unit by itself if there are fewer.
     """
     _check(most)
-    units, order = graph.tied, along(graph)
+    units = graph.tied
+    order = along(graph, units)
     time = _unit_times(graph, batch)
     ordered = [time[unit] for unit in order]
     low, high = max(ordered), sum(ordered)
@@ -83,15 +85,10 @@ def contiguous_groups(graph: TrainingGraph, batch: int, most: int) -> Groups:
     return tuple(tuple(sorted(run)) for run in runs)
 
 
-def along(graph: TrainingGraph) -> tuple[int, ...]:
-    """Return the units of a graph in the order of its forward pass."""
+def along(graph: TrainingGraph, groups: Sequence[Iterable[int]]) -> list[int]:
+    """Return the numbers of groups in the order of the forward pass."""
     position = positions(graph)
-    return tuple(
-        sorted(
-            range(len(graph.tied)),
-            key=lambda u: (max(position[o] for o in graph.tied[u]), graph.tied[u]),
-        )
-    )
+    return sorted(range(len(groups)), key=lambda g: (max(position[o] for o in groups[g]), g))
 
 
 def positions(graph: TrainingGraph) -> tuple[int, ...]:

@@ -17,11 +17,10 @@ from optpart.applications.training.backward import (
     Forward,
     ForwardOperation,
     Tensor,
-    Weights,
     batched,
     with_backward,
 )
-from optpart.applications.training.graph import Line, TrainingGraph
+from optpart.applications.training.graph import Line, Parameter, TrainingGraph
 from optpart.applications.training.lines import Kernel, lines, scaled, total
 from optpart.interop.costs.efficiency import Efficiencies
 from optpart.interop.devices.spec import Spec
@@ -86,13 +85,13 @@ class Network:
     where the structure is described.
     """
 
-    def __init__(self, name: str, source: str) -> None:
+    def __init__(self, name: str, source: str = "") -> None:
         self.name = name
         self.source = source
         self.layers: list[Layer] = []
         #: Trained numbers by name.
         self.weights: dict[str, int] = {}
-        #: What the structure leaves open, one sentence each.
+        #: Assumptions about what the structure leaves open, one sentence each.
         self.assumed: list[str] = []
 
     @property
@@ -129,11 +128,14 @@ class Network:
         bias: bool = False,
         normalised: bool = True,
         activated: bool = True,
+        weights: str | None = None,
     ) -> Activation:
         """Add a convolution with what follows it.
 
         Parameters
         ----------
+        weights : str, optional
+            Their name, by default that of the layer and ``/weights``.
         padding : int or tuple of int, optional
             On each side; without it, such that with stride 1 the size does not change.
         """
@@ -147,14 +149,14 @@ class Network:
         )
         count = channels * depth // groups * math.prod(extent)
         products, out = count * height * width, channels * height * width
-        weights = {f"{name}/weights": count} | ({f"{name}/bias": channels} if bias else {})
+        held = {weights or f"{name}/weights": count} | ({f"{name}/bias": channels} if bias else {})
         kind = "DepthwiseConv2dNative" if groups == depth and groups > 1 else "Conv"
-        kernels = [product(kind, products, x.count + out, sum(weights.values()))]
+        kernels = [product(kind, products, x.count + out, sum(held.values()))]
         if normalised:
-            weights[f"{name}/normalisation"] = 2 * channels
+            held[f"{name}/normalisation"] = 2 * channels
             kernels.append(normalisation("BatchNormalization", out, 2 * channels))
         saved = out if normalised else 0
-        layer = Layer(name, kernels, products, weights, saved, needs_output=activated)
+        layer = Layer(name, kernels, products, held, saved, needs_output=activated)
         return self.add(layer, [x], (channels, height, width))
 
     def dense(
@@ -221,10 +223,11 @@ class Network:
         kernel = Kernel("Concat", 0, 2 * math.prod(shape) * WIDTH)
         return self.add(Layer(name, [kernel], needs_reads=False), inputs, shape)
 
-    def loss(self, x: Activation) -> Activation:
-        """Add the cross-entropy of logits, the end of the forward pass."""
-        kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * x.count, 2 * x.count * WIDTH)
-        return self.add(Layer("loss", [kernel]), [x], (1,))
+    def loss(self, *logits: Activation) -> Activation:
+        """Add the cross-entropy of one or more logits, the end of the forward pass."""
+        count = sum(x.count for x in logits)
+        kernel = Kernel("SoftmaxCrossEntropyLoss", 5 * count, 2 * count * WIDTH)
+        return self.add(Layer("loss", [kernel]), logits, (1,))
 
     # --- graphs ------------------------------------------------------------------------------
 
@@ -263,7 +266,7 @@ class Network:
             tuple(specs),
             tuple(operations),
             tuple(
-                Weights(name, Fraction(size), tuple(users[name]))
+                Parameter(name, Fraction(size), tuple(users[name]))
                 for name, size in zip(self.weights, sizes, strict=True)
             ),
             tuple(updates),
@@ -289,7 +292,7 @@ def normalisation(kind: str, count: int, weights: int) -> Kernel:
     return Kernel(kind, 8 * count, 3 * count * WIDTH, weights * WIDTH)
 
 
-#: Said of backward passes that are derived of forward ones.
+#: Remarks on derived backward passes.
 BACKWARD_REMARKS = (
     "The backward pass of an operation is assumed to take twice as long as the forward pass if it "
     "has weights (gradients of inputs and of weights) or multiplies activations, otherwise as "
@@ -316,7 +319,7 @@ def update_lines(
 
 
 def update_remark(slots: int) -> str:
-    """Say how updates are timed."""
+    """Return the remark on times of updates."""
     return (
         f"An update reads weights, gradient and {slots} slots of the optimiser, and writes weights "
         "and slots, at the bandwidth of the memory."
@@ -327,7 +330,7 @@ def measured(
     name: str,
     kinds: Sequence[str],
     operations: Sequence[ForwardOperation],
-    weights: Sequence[Weights],
+    weights: Sequence[Parameter],
     figures: Mapping[str, Spec] | None,
     slots: int,
     source: str,

@@ -26,7 +26,7 @@ from optpart.interop.costs.roofline import estimates
 from optpart.interop.devices.spec import Spec
 from optpart.problem.workload import Work
 
-#: Said of every graph whose times are such lines.
+#: Remark on every graph with such times.
 REMARK = (
     "Times are lines α + β·samples: α launches and reads weights, β computes or moves activations, "
     "whichever takes longer; such a line is above the roofline by at most the time of reading the "

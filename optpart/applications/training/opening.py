@@ -35,7 +35,7 @@ class Opened:
     Attributes
     ----------
     remarks : tuple of str
-        What had to be assumed of either, one sentence each.
+        Assumptions about either, one sentence each.
     """
 
     graph: TrainingGraph

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiled import DEFAULT, Compiled, Kind, Options
+from optpart.applications.training.compiled import DEFAULT, Compiled, Options, VertexKind
 from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import CONTROL, Role, TrainingGraph
 from optpart.applications.training.strategy import Strategy
@@ -57,7 +57,7 @@ def pipeline_schedule(compiled: Compiled, order: GivenOrder) -> Schedule:
         graph.topological_order.tolist(), key=lambda v: _position(compiled, v, order, left)
     ):
         kind, device = vertices[v].kind, vertices[v].device
-        together = kind is Kind.CHUNK or (kind is Kind.ADDN and v in receives)
+        together = kind is VertexKind.CHUNK or (kind is VertexKind.ADDN and v in receives)
         if device < len(queues) and not together:
             queues[device].append(v)
     return simulate(_queued(instance, queues), Partition(compiled.placement), _first_ready)

@@ -38,15 +38,14 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.documents import fields_of, flag, line
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.interop.costs.calibration import fit_relative
+from optpart.interop.formats.json import flag, keys, parse_json, pretty, sequence, text, version
 from optpart.interop.formats.tables import read_table
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, rational, shown
@@ -92,16 +91,10 @@ def fit(points: Sequence[tuple[Fraction, Fraction]]) -> Fit:
     y = np.array([float(time) for _, time in points])
     if not y.any():
         return Fit(Line(), len(points), 0.0, 0.0)
-    # A time of 0 has no relative error; it weighs as much as the shortest that has.
-    weight = np.where(y > 0, y, y[y > 0].min())
     determined = len(set(x.tolist())) > 1
     columns = [x] if not determined and x.any() else [np.ones(len(points)), x]
-    table = np.stack(columns, axis=1) / weight[:, None]
-    # Columns of like size: a byte takes far less than a launch.
-    scale = np.linalg.norm(table, axis=0)
-    scale[scale == 0] = 1
-    solution, _ = nnls(table / scale, y / weight)
-    *alpha, beta = (rational(f"{value:.9g}") for value in solution / scale)
+    coefficients, _ = fit_relative(np.stack(columns, axis=1), y)
+    *alpha, beta = (rational(f"{value:.9g}") for value in coefficients)
     fitted = Line(alpha[0] if alpha else Fraction(0), beta)
     errors = [
         abs(float(fitted.at(samples) / time) - 1) if time else float(fitted.at(samples) > 0)
@@ -111,7 +104,7 @@ def fit(points: Sequence[tuple[Fraction, Fraction]]) -> Fit:
 
 
 @dataclass(frozen=True)
-class Costs:
+class FittedCosts:
     """Fitted times of operations and transfers.
 
     Attributes
@@ -143,7 +136,7 @@ class Costs:
         return tuple(found)
 
 
-def fit_files(paths: Iterable[str | Path]) -> Costs:
+def fit_files(paths: Iterable[str | Path]) -> FittedCosts:
     """Fit the measurements of tables, of operations or of transfers; faults name file and line."""
     found: dict[tuple[str, ...], dict[tuple[str, str], list[tuple[Fraction, Fraction]]]]
     found = {_OPERATIONS: {}, _TRANSFERS: {}}
@@ -154,7 +147,7 @@ def fit_files(paths: Iterable[str | Path]) -> Costs:
             columns, points = _table(path)
             for key, point in points:
                 found[columns].setdefault(key, []).append(point)
-    return Costs(
+    return FittedCosts(
         {key: fit(points) for key, points in found[_OPERATIONS].items()},
         {key: fit(points) for key, points in found[_TRANSFERS].items()},
         ", ".join(names),
@@ -201,12 +194,12 @@ def _unit(column: str) -> int | None:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def write(costs: Costs, path: str | Path) -> None:
+def write(costs: FittedCosts, path: str | Path) -> None:
     """Write a file of costs, completely or not at all."""
     write_text(path, dumps(costs), KIND)
 
 
-def dumps(costs: Costs) -> str:
+def dumps(costs: FittedCosts) -> str:
     """Return the text of a file of costs, as :func:`read` reads it."""
     return pretty(
         {
@@ -228,13 +221,13 @@ def _entries(fits: Mapping[tuple[str, str], Fit], names: tuple[str, str]) -> lis
     ]
 
 
-def read(path: str | Path) -> Costs:
+def read(path: str | Path) -> FittedCosts:
     """Read a file of costs; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):
         document = parse_json(read_text(path))
         version(document, FORMAT)
         top = keys(document, {"$schema", "format", "source", "operations", "transfers"}, "")
-        return Costs(
+        return FittedCosts(
             _read_entries(top.get("operations", []), ("op", "kind"), "operations"),
             _read_entries(top.get("transfers", []), ("sender", "receiver"), "transfers"),
             text(top.get("source", ""), "source"),
@@ -246,7 +239,7 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
     for i, entry in enumerate(sequence(value, place)):
         at = f"{place}[{i}]"
         needed, remedy = (*names, "alpha", "beta"), f"{', '.join(names)}, α and β"
-        fields = fields_of(entry, {*names, *_FIT, "determined"}, at, needed, remedy)
+        fields = keys(entry, {*names, *_FIT, "determined"}, at, needed, remedy)
         one, two = (text(fields[name], f"{at}.{name}") for name in names)
         if (one, two) in found:
             raise InputError(at, f"{one} {two} again", "give every line once")
@@ -254,7 +247,7 @@ def _read_entries(value: Any, names: tuple[str, str], place: str) -> dict[tuple[
         if rows.denominator != 1 or rows < 1:
             raise InputError(f"{at}.rows", shown(rows), "give a whole number from 1")
         found[one, two] = Fit(
-            line(fields["alpha"], fields["beta"], at + ".{1}"),
+            Line.of(fields["alpha"], fields["beta"], at),
             int(rows),
             _rounded(fields.get("error", 0), f"{at}.error"),
             _rounded(fields.get("worst", 0), f"{at}.worst"),
@@ -275,7 +268,7 @@ def _rounded(value: Any, place: str) -> float:
 
 
 def timed(
-    graph: TrainingGraph, costs: Costs, kinds: Sequence[str], *, others: bool = False
+    graph: TrainingGraph, costs: FittedCosts, kinds: Sequence[str], *, others: bool = False
 ) -> TrainingGraph:
     """Return a graph with fitted times.
 
@@ -329,7 +322,7 @@ def timed(
     )
 
 
-def linked(cluster: TrainingCluster, costs: Costs) -> TrainingCluster:
+def linked(cluster: TrainingCluster, costs: FittedCosts) -> TrainingCluster:
     """Return a cluster with the latencies and bandwidths of the transfers that were measured."""
     known, changed = cluster.cluster, {}
     for pair, found in costs.transfers.items():

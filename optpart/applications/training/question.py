@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 from optpart.applications.training import strategy_file
 from optpart.applications.training.actions import actions
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.exact import joint_optimum
 from optpart.applications.training.bounds.program import program_excess
 from optpart.applications.training.cluster import TrainingCluster
@@ -25,17 +26,19 @@ from optpart.applications.training.compiled import Compiled, Options, by_rank
 from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import TrainingGraph
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made
 from optpart.applications.training.opening import open_model
-from optpart.applications.training.order import ordered
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy_file import Header, Reading, Step, StrategyFile
 from optpart.base.errors import FaultsOf, InputError, MemoryLimitError
 from optpart.base.escaping import brief
 from optpart.base.showing import Shown
 from optpart.kernels.all import expect
 from optpart.methods import registry
-from optpart.solution.result import Status
+from optpart.methods.fitting import require_memory
+from optpart.solution.goal import Goal
+from optpart.solution.job import Job
+from optpart.solution.result import Budget, Status
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 
@@ -45,17 +48,20 @@ RANK = "rank"
 #: The name of the method that proves optima.
 EXACT = "exact"
 
+#: Methods that order, one after another; each starts from the best schedule so far.
+ORDERING_METHODS = ("hybrid", "cpsat")
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A problem, and where it comes from.
+    """A problem, and the sources of its model and cluster.
 
     Attributes
     ----------
     header : Header
-        What files of its strategies say about model and cluster.
+        Model and cluster as files of its strategies name them.
     remarks : tuple of str
-        What had to be assumed, one sentence each.
+        Assumptions about model and cluster, one sentence each.
     """
 
     problem: StrategyProblem
@@ -122,6 +128,37 @@ class Solved(Shown):
         strategy_file.write(self.file, problem.graph, problem.cluster, path)
 
 
+@dataclass(frozen=True)
+class Ordered:
+    """A strategy in a better order than [G]'s.
+
+    Attributes
+    ----------
+    made : Made
+        The strategy by rank, as it was given.
+    makespan : Fraction
+        Of the best order found.
+    schedule : Schedule
+        That order; the verifier accepts it.
+    by : str
+        The method that found it; ``rank`` if none found a better one.
+    bound : Fraction
+        Proven lower bound of any order of this compiled strategy.
+    """
+
+    made: Made
+    makespan: Fraction
+    schedule: Schedule
+    by: str
+    bound: Fraction
+    seconds: float
+
+    @property
+    def optimal(self) -> bool:
+        """True if no order of this strategy is shorter."""
+        return self.makespan == self.bound
+
+
 @dataclass(frozen=True, eq=False)
 class Checked:
     """The strategy of a file, compiled and executed again.
@@ -133,7 +170,7 @@ class Checked:
     faults : tuple of str
         Rules of the verifier that the schedule breaks, and claims that do not hold.
     remarks : tuple of str
-        What had to be assumed of the model, one sentence each.
+        Assumptions about the model, one sentence each.
     """
 
     file: StrategyFile
@@ -189,7 +226,7 @@ def solve(
         expect()
         made = MAKERS[method](problem, budget=budget, seed=seed)
     if order != RANK and made.feasible:
-        better = ordered(made, methods=(order,), budget=budget, workers=1, seed=seed)
+        better = ordered(made, methods=(order,), budget=replace(budget, workers=1), seed=seed)
         made = replace(made, makespan=better.makespan, schedule=better.schedule)
         method = f"{method}, order by {better.by}"
     if proven is None:
@@ -226,6 +263,50 @@ def _exact(problem: StrategyProblem, budget: Budget, seed: int) -> tuple[Made, B
     value = found.bound if least is None or found.bound is None else max(found.bound, least)
     why = reason if infeasible else ""
     return made, Bounded(value, least, why, infeasible, sum(map(len, rows)), found.seconds)
+
+
+def ordered(
+    made: Made,
+    *,
+    methods: Sequence[str] = ORDERING_METHODS,
+    budget: Budget = DEFAULT,
+    seed: int = 0,
+) -> Ordered:
+    """Improve the order of a feasible strategy.
+
+    Parameters
+    ----------
+    methods : sequence of str
+        Names of ``optpart methods``; each has an equal part of the time that is left.
+
+    Raises
+    ------
+    InputError
+        If the strategy is not feasible, or a method is unknown or cannot solve the instance, or
+        would need more memory than the budget allows.
+    """
+    if made.makespan is None or made.compiled is None or made.schedule is None:
+        raise InputError("strategy", made.reason, "give one that respects links and memory")
+    clock = Clock(budget)
+    instance = made.compiled.instance
+    makespan, schedule, by, bound = made.makespan, made.schedule, "rank", Fraction(0)
+    for i, name in enumerate(methods):
+        registry.require(name, instance)
+        if clock.spent:
+            break
+        left = max(0.0, budget.seconds - clock.seconds) / (len(methods) - i)
+        given = replace(budget, seconds=left)
+        require_memory(instance, name, Goal(), given)
+        job = Job(instance, budget=given, seed=seed, start=schedule)
+        result = registry.run(name, job)
+        if result.lower_bound is not None:
+            bound = max(bound, result.lower_bound)
+        shorter = result.makespan is not None and result.makespan < makespan
+        if shorter and result.makespan is not None and result.schedule is not None:
+            makespan, schedule, by = result.makespan, result.schedule, name
+        if makespan == bound:
+            break
+    return Ordered(made, makespan, schedule, by, bound, clock.seconds)
 
 
 def _own_order(made: Made) -> tuple[Step, ...]:

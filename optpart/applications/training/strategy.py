@@ -1,4 +1,4 @@
-"""Which devices run which operations of a training graph, and how gradients are synchronised."""
+"""Strategies: the devices of each operation, and the synchronisation of gradients."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from optpart.base.errors import InputError
 from optpart.base.showing import Shown
 from optpart.problem.rational import shown
 
-#: How gradients are summed: by an AllReduce, at a parameter server (a device), or not at all since
-#: there is a single device.
+#: Synchronisation of gradients: an AllReduce, a parameter server (its device), or ``None`` on a
+#: single device.
 Sync = Literal["allreduce"] | int | None
 
 #: Samples as a half-open part of [0, 1).
@@ -32,7 +32,7 @@ def overlap(one: Interval, two: Interval) -> Interval | None:
 
 @dataclass(frozen=True)
 class Decision:
-    """Where the operations of one group run ([G] §4.1.2).
+    """Replicas of one group of operations, and their synchronisation ([G] §4.1.2).
 
     Attributes
     ----------

@@ -40,12 +40,21 @@ import numpy as np
 from optpart.applications.training import graph_file
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.compiled import DEFAULT, Compiled, Options
-from optpart.applications.training.documents import count, mapping, named
 from optpart.applications.training.graph import CONTROL, TrainingGraph
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, parse_json, pretty, sequence, text, version
+from optpart.interop.formats.json import (
+    count,
+    keys,
+    mapping,
+    named,
+    parse_json,
+    pretty,
+    sequence,
+    text,
+    version,
+)
 from optpart.problem.document import number
 from optpart.problem.rational import non_negative, rational, shown
 from optpart.solution.schedule import Schedule, retime

@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from optpart.base.errors import FaultsOf, InputError
@@ -189,21 +190,30 @@ def _fits(
     return found
 
 
-def _fit(rows: Sequence[Measurement]) -> tuple[Coefficients, bool]:
-    """Return the fitted coefficients in nanoseconds, and whether the rows determine them."""
-    seconds = np.array([row.seconds for row in rows])
-    table = np.array([[1.0, float(row.flops), float(row.moved)] for row in rows])
-    relative = table / seconds[:, None]
+def fit_relative(
+    table: NDArray[np.float64], times: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], bool]:
+    """Fit ``table · x = times``, ``x ≥ 0``, by least squares of the relative errors.
+
+    A time of 0 has no relative error; it weighs as much as the shortest that has. Not all may be 0.
+    Also returns whether the rows determine the coefficients.
+    """
+    weight = np.where(times > 0, times, times[times > 0].min())
+    relative = table / weight[:, None]
     # Columns of like size: seconds and bytes are many powers of ten apart.
     scale = np.linalg.norm(relative, axis=0)
     scale[scale == 0] = 1
     scaled = relative / scale
-    solution, _ = nnls(scaled, np.ones(len(rows)))
-    constant, per_flop, per_byte = (
-        rational(float(value)) for value in solution / scale * _NANOSECONDS
-    )
-    determined = bool(np.linalg.matrix_rank(scaled, tol=1e-6) == 3)
-    return Coefficients(constant, per_flop, per_byte), determined
+    solution, _ = nnls(scaled, times / weight)
+    determined = np.linalg.matrix_rank(scaled, tol=1e-6) == table.shape[1]
+    return solution / scale, bool(determined)
+
+
+def _fit(rows: Sequence[Measurement]) -> tuple[Coefficients, bool]:
+    """Return the fitted coefficients in nanoseconds, and whether the rows determine them."""
+    table = np.array([[1.0, float(row.flops), float(row.moved)] for row in rows])
+    found, determined = fit_relative(table, np.array([row.seconds for row in rows]))
+    return Coefficients(*(rational(float(x)) for x in found * _NANOSECONDS)), determined
 
 
 def _error(spec: FittedSpec, row: Measurement) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,10 @@ def _second(text: str) -> tuple[str, int, int]:
     raise AssertionError("there is no duplicate key")
 
 
-def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
-    """Return ``value`` if it is an object with only known keys."""
+def keys(
+    value: Any, known: set[str], place: str, needed: Sequence[str] = (), remedy: str = ""
+) -> Mapping[str, Any]:
+    """Return ``value`` if it is an object with only known keys, and all that are needed."""
     if not isinstance(value, dict):
         raise InputError(place, f"is {_kind(value)}", "give an object")
     if not value.keys() <= known:
@@ -103,6 +105,17 @@ def keys(value: Any, known: set[str], place: str) -> Mapping[str, Any]:
             f"unknown key {shown(unknown)}",
             choice(unknown, sorted(known), lead="known keys are"),
         )
+    for key in needed:
+        if key not in value:
+            at = f"{place}.{key}" if place else key
+            raise InputError(at, "is missing", f"give {remedy or ', '.join(needed)}")
+    return value
+
+
+def mapping(value: Any, place: str) -> Mapping[str, Any]:
+    """Return ``value`` if it is an object, with any keys."""
+    if not isinstance(value, dict):
+        raise InputError(place, "is no object", "give an object")
     return value
 
 
@@ -132,6 +145,39 @@ def text(value: Any, place: str) -> str:
     if not isinstance(value, str):
         raise InputError(place, f"is {_kind(value)}", "give a string")
     return value
+
+
+def texts(value: Any, place: str) -> tuple[str, ...]:
+    """Return ``value`` if it is a list of strings."""
+    return tuple(text(entry, f"{place}[{i}]") for i, entry in enumerate(sequence(value, place)))
+
+
+def flag(value: Any, place: str) -> bool:
+    """Return ``value`` if it is a boolean."""
+    if not isinstance(value, bool):
+        raise InputError(place, f"is {shown(value)}", "give true or false")
+    return value
+
+
+def is_whole(value: Any, least: int) -> bool:
+    """Return whether ``value`` is an integer of at least so much."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def count(value: Any, place: str) -> int:
+    """Return ``value`` if it is a positive integer."""
+    if not is_whole(value, 1):
+        raise InputError(place, f"is {shown(value)}", "give a whole number from 1")
+    number: int = value
+    return number
+
+
+def named(value: Any, index: Mapping[str, int], place: str, unknown: str, remedy: str = "") -> int:
+    """Return the number of a name; ``unknown`` says what there is not."""
+    name = text(value, place)
+    if name not in index:
+        raise InputError(place, f"{unknown} {shown(name)}", remedy or choice(name, index))
+    return index[name]
 
 
 def pretty(document: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ import pytest
 
 from optpart import InputError
 from optpart.applications.ordering.models import MODELS, base_model
-from optpart.applications.ordering.models.network import Network
+from optpart.applications.ordering.models.operations import base_model_of
+from optpart.applications.training.layers import Activation, Network
 
 
 @pytest.mark.parametrize(
@@ -77,20 +78,24 @@ def test_the_results_of_inception_modules_have_the_published_channels() -> None:
 class TestLayers:
     def test_a_convolution_counts_what_it_multiplies(self) -> None:
         net = Network("one")
-        result = net.conv("conv", net.input(5, 7, 3), 4, (3, 1), 2, "valid", relu=False)
-        assert result[1:] == (2, 4, 4)
-        conv, bias = net.build().ops[1:]
+        image = Activation(None, (3, 5, 7))
+        options = {"stride": 2, "padding": 0, "bias": True, "normalised": False}
+        result = net.convolution("conv", image, 4, (3, 1), activated=False, **options)
+        assert result.shape == (4, 2, 4)
+        conv, bias = base_model_of(net).ops[1:]
         assert conv.multiply_adds == 2 * 4 * 4 * 3 * 3
         assert conv.operations == 2 * conv.multiply_adds
         assert bias.operations == 2 * 4 * 4
-        assert net.build().size == 3 * 3 * 4 + 4
+        assert base_model_of(net).size == 3 * 3 * 4 + 4
 
-    def test_a_separable_convolution_has_two_kinds_of_weights(self) -> None:
-        net = Network("one", norm="offset")
-        result = net.separable_conv("conv", net.input(8, 8, 3), 5, 3, 2, multiplier=2)
-        assert result[1:] == (4, 4, 5)
-        assert [p.size for p in net.build().parameters] == [9 * 6, 6 * 5, 5]
-        assert net.build().multiply_adds == 16 * (9 * 6 + 6 * 5)
+    def test_a_normalised_layer_is_three_ops(self) -> None:
+        net = Network("one")
+        net.convolution("conv", Activation(None, (3, 8, 8)), 5, 3)
+        for learnt in (("beta",), ("gamma", "beta")):
+            _, *ops = base_model_of(net, learnt).ops
+            assert [op.name for op in ops] == ["conv/Conv2D", "conv/BatchNorm", "conv/Relu"]
+            assert [op.operations for op in ops] == [2 * 64 * 5 * 27, 2 * 64 * 5, 64 * 5]
+            assert [p.size for p in ops[1].parameters] == [5] * len(learnt)
 
 
 def test_an_unknown_model_lists_all() -> None:

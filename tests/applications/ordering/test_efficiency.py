@@ -18,7 +18,6 @@ from optpart import (
     InputError,
     Instance,
     Model,
-    clock,
     retime,
 )
 from optpart.applications.ordering.compare import ORDERS, compare_orders, order
@@ -31,6 +30,7 @@ from optpart.applications.ordering.efficiency import (
 )
 from optpart.applications.ordering.models import base_model
 from optpart.applications.ordering.replica import platform, worker_partition
+from optpart.base import clock
 from optpart.methods.cpsat import cpsat
 from optpart.problem.model import Communication
 from optpart.testing.brute_force import optimum

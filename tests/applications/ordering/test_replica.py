@@ -16,7 +16,7 @@ from optpart import Cluster, InputError, Instance
 from optpart.applications.ordering.compare import order
 from optpart.applications.ordering.efficiency import assigned
 from optpart.applications.ordering.models import base_model
-from optpart.applications.ordering.models.network import BaseModel, Op, Parameter
+from optpart.applications.ordering.models.operations import BaseModel, Op, Parameter
 from optpart.applications.ordering.replica import CHANNEL, platform, replica, worker_partition
 from optpart.commands.generate import generate_replica
 from optpart.interop.formats import native

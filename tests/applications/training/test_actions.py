@@ -15,7 +15,7 @@ from optpart.applications.training.actions import (
     proportional,
     speeds,
 )
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision

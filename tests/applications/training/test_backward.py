@@ -10,11 +10,18 @@ from optpart.applications.training.backward import (
     Forward,
     ForwardOperation,
     Tensor,
-    Weights,
     batched,
     with_backward,
 )
-from optpart.applications.training.graph import CONTROL, Layout, Line, Output, Role, TrainingGraph
+from optpart.applications.training.graph import (
+    CONTROL,
+    Layout,
+    Line,
+    Output,
+    Parameter,
+    Role,
+    TrainingGraph,
+)
 from optpart.base.errors import InputError
 
 
@@ -29,7 +36,7 @@ def operation(name: str, *reads: Tensor, outputs: int = 1, **given: object) -> F
     )
 
 
-def graph_of(operations: list[ForwardOperation], *weights: Weights) -> TrainingGraph:
+def graph_of(operations: list[ForwardOperation], *weights: Parameter) -> TrainingGraph:
     updates = tuple((Line(w.size),) for w in weights)
     return with_backward(Forward("g", ("gpu",), tuple(operations), weights, updates))
 
@@ -42,8 +49,8 @@ def edges(graph: TrainingGraph) -> set[tuple[str, int, str]]:
 def test_a_chain() -> None:
     graph = graph_of(
         [operation("a"), operation("b", Tensor(0))],
-        Weights("wa", Fraction(100), (0,)),
-        Weights("wb", Fraction(50), (1,)),
+        Parameter("wa", Fraction(100), (0,)),
+        Parameter("wb", Fraction(50), (1,)),
     )
     assert [o.name for o in graph.operations] == [
         "a", "b", "b/backward", "a/backward", "a/apply", "b/apply",
@@ -67,24 +74,26 @@ def test_a_chain() -> None:
 
 
 def test_nothing_before_the_first_weights_has_a_gradient() -> None:
-    graph = graph_of([operation("pad"), operation("a", Tensor(0))], Weights("w", Fraction(8), (1,)))
+    graph = graph_of(
+        [operation("pad"), operation("a", Tensor(0))], Parameter("w", Fraction(8), (1,))
+    )
     assert [o.name for o in graph.operations] == ["pad", "a", "a/backward", "a/apply"]
     assert [o.layout for o in graph.operations[2].outputs] == [Layout.SUMMED]
 
 
 def test_without_a_gradient_of_inputs_the_backward_pass_may_be_shorter() -> None:
     first = operation("a", first_backward_times=(Line(Fraction(7)),))
-    graph = graph_of([first], Weights("w", Fraction(8), (0,)))
+    graph = graph_of([first], Parameter("w", Fraction(8), (0,)))
     assert graph.operations[1].times == (Line(Fraction(7)),)
     later = operation("b", Tensor(0), first_backward_times=(Line(Fraction(7)),))
-    graph = graph_of([operation("a"), later], Weights("w", Fraction(8), (0, 1)))
+    graph = graph_of([operation("a"), later], Parameter("w", Fraction(8), (0, 1)))
     assert graph.operations[graph.index["b/backward"]].times != (Line(Fraction(7)),)
 
 
 def test_a_tensor_with_two_readers_gets_both_gradients() -> None:
     graph = graph_of(
         [operation("a"), operation("b", Tensor(0)), operation("c", Tensor(0), Tensor(1))],
-        Weights("w", Fraction(8), (0,)),
+        Parameter("w", Fraction(8), (0,)),
     )
     found = edges(graph)
     assert ("b/backward", 0, "a/backward") in found
@@ -94,7 +103,7 @@ def test_a_tensor_with_two_readers_gets_both_gradients() -> None:
 
 def test_each_output_has_a_gradient_of_its_own() -> None:
     graph = graph_of(
-        [operation("a", outputs=2), operation("b", Tensor(0, 1))], Weights("w", Fraction(8), (0,))
+        [operation("a", outputs=2), operation("b", Tensor(0, 1))], Parameter("w", Fraction(8), (0,))
     )
     assert graph.operations[graph.index["b/backward"]].outputs[0].size.beta == 20
     # Output 0 is read by nobody: nothing is known of its gradient but that there is another one.
@@ -104,8 +113,8 @@ def test_each_output_has_a_gradient_of_its_own() -> None:
 def test_shared_weights_have_one_update() -> None:
     graph = graph_of(
         [operation("in"), operation("mid", Tensor(0)), operation("out", Tensor(1))],
-        Weights("table", Fraction(80), (0, 2)),
-        Weights("w", Fraction(8), (2,)),
+        Parameter("table", Fraction(80), (0, 2)),
+        Parameter("w", Fraction(8), (2,)),
     )
     assert [o.name for o in graph.operations if o.role is Role.APPLY] == ["in/apply", "out/apply"]
     out = graph.operations[graph.index["out/backward"]]
@@ -122,7 +131,7 @@ def test_shared_weights_have_one_update() -> None:
 
 def test_several_weights_of_an_operation_have_one_gradient_and_one_update() -> None:
     graph = graph_of(
-        [operation("a")], Weights("w", Fraction(8), (0,)), Weights("bias", Fraction(2), (0,))
+        [operation("a")], Parameter("w", Fraction(8), (0,)), Parameter("bias", Fraction(2), (0,))
     )
     assert graph.operations[1].outputs[0].size == Line(Fraction(10))
     assert graph.operations[2].times == (Line(Fraction(10)),)
@@ -130,7 +139,7 @@ def test_several_weights_of_an_operation_have_one_gradient_and_one_update() -> N
 
 def test_what_is_saved_is_held_for_the_backward_pass_alone() -> None:
     saved = operation("a", saved=Line(beta=Fraction(5)))
-    graph = graph_of([saved, operation("b", Tensor(0))], Weights("w", Fraction(8), (0,)))
+    graph = graph_of([saved, operation("b", Tensor(0))], Parameter("w", Fraction(8), (0,)))
     assert graph.operations[0].outputs[1].size.beta == 5
     assert [e for e in edges(graph) if e[:2] == ("a", 1)] == [("a", 1, "a/backward")]
 
@@ -138,7 +147,7 @@ def test_what_is_saved_is_held_for_the_backward_pass_alone() -> None:
 def test_activations_are_read_as_far_as_they_are_needed() -> None:
     both = operation("b", Tensor(0), needs_reads=False, needs_outputs=True)
     graph = graph_of(
-        [operation("a"), both, operation("c", Tensor(1))], Weights("w", Fraction(8), (0,))
+        [operation("a"), both, operation("c", Tensor(1))], Parameter("w", Fraction(8), (0,))
     )
     found = edges(graph)
     assert ("a", 0, "b/backward") not in found
@@ -147,18 +156,20 @@ def test_activations_are_read_as_far_as_they_are_needed() -> None:
 
 
 def test_an_operation_without_outputs_is_waited_for() -> None:
-    graph = graph_of([operation("a", outputs=0)], Weights("w", Fraction(8), (0,)))
+    graph = graph_of([operation("a", outputs=0)], Parameter("w", Fraction(8), (0,)))
     assert ("a", CONTROL, "a/backward") in edges(graph)
 
 
 def test_control_dependencies_stay_in_the_forward_pass() -> None:
-    graph = graph_of([operation("a"), operation("b", after=(0,))], Weights("w", Fraction(8), (0,)))
+    graph = graph_of(
+        [operation("a"), operation("b", after=(0,))], Parameter("w", Fraction(8), (0,))
+    )
     assert ("a", CONTROL, "b") in edges(graph)
     assert "b/backward" not in graph.index
 
 
 def test_what_cannot_be_split_cannot_be_in_the_backward_pass_either() -> None:
-    graph = graph_of([operation("a", splittable=False)], Weights("w", Fraction(8), (0,)))
+    graph = graph_of([operation("a", splittable=False)], Parameter("w", Fraction(8), (0,)))
     assert [o.splittable for o in graph.operations] == [False, False, True]
 
 
@@ -177,8 +188,8 @@ def test_a_sum_over_samples_that_is_no_gradient_of_weights_is_refused() -> None:
     )
     reader = operation("b", Tensor(0))
     with pytest.raises(InputError, match=r"^b: its gradient of 'norm', which does not depend on"):
-        graph_of([whole, reader], Weights("w", Fraction(8), (0,)))
+        graph_of([whole, reader], Parameter("w", Fraction(8), (0,)))
     graph = graph_of(
-        [whole, operation("b", Tensor(0), splittable=False)], Weights("w", Fraction(8), (0,))
+        [whole, operation("b", Tensor(0), splittable=False)], Parameter("w", Fraction(8), (0,))
     )
     assert graph.operations[graph.index["b/backward"]].outputs[0].layout is Layout.WHOLE

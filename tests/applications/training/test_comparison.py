@@ -3,9 +3,9 @@
 import pytest
 
 from optpart.applications.training.comparison import bounded, compare
-from optpart.applications.training.makers.base import Budget
 from optpart.applications.training.problem import StrategyProblem
 from optpart.certificates.check_strategies import check
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 
 

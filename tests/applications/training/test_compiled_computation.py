@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optpart.applications.training.compiler import Compiled, Kind, Options, compile_strategy
+from optpart.applications.training.compiled import Compiled, Options, VertexKind
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import CONTROL, Role
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
@@ -63,7 +64,7 @@ def alive(compiled: Compiled) -> set[int]:
     found = {
         v
         for v, what in enumerate(compiled.vertices)
-        if what.kind is Kind.REPLICA and operations[what.operation].role is Role.APPLY
+        if what.kind is VertexKind.REPLICA and operations[what.operation].role is Role.APPLY
     }
     waiting = [*found]
     while waiting:
@@ -83,7 +84,7 @@ def test_a_missing_edge_shows() -> None:
         for edge in edges:
             _, output, v = edge
             kind = compiled.vertices[v].kind
-            carries = output != CONTROL or kind is Kind.ALLREDUCE
+            carries = output != CONTROL or kind is VertexKind.ALLREDUCE
             if not carries or v not in used or rng.random() < 0.9:
                 continue
             seen.add(kind)
@@ -93,7 +94,7 @@ def test_a_missing_edge_shows() -> None:
             except (IndexError, ValueError):
                 continue  # nothing to compute with
             assert not same_update(compiled, found, expected), (seed, edge)
-    assert seen == set(Kind)
+    assert seen == set(VertexKind)
 
 
 @pytest.mark.parametrize("block", range(3))

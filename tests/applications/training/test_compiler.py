@@ -12,13 +12,8 @@ import pytest
 
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.collectives import allreduce
-from optpart.applications.training.compiler import (
-    Compiled,
-    Kind,
-    Options,
-    check_parameters_fit,
-    compile_strategy,
-)
+from optpart.applications.training.compiled import Compiled, Options, VertexKind
+from optpart.applications.training.compiler import check_parameters_fit, compile_strategy
 from optpart.applications.training.graph import (
     CONTROL,
     Edge,
@@ -534,7 +529,9 @@ def test_a_shared_link_carries_one_transfer_at_a_time_in_its_server() -> None:
     )
     assert makespan(shared) == 2 * (3 + 10)
     assert Counter(
-        shared.instance.cluster.names[v.device] for v in shared.vertices if v.kind is Kind.TRANSFER
+        shared.instance.cluster.names[v.device]
+        for v in shared.vertices
+        if v.kind is VertexKind.TRANSFER
     ) == {"link in server 0": 2, "link between servers": 1, "link in server 1": 1}
     assert shared.instance.model.memory == "none"
 

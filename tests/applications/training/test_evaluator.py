@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.evaluator import Evaluator, Outcome, unsupported
 from optpart.applications.training.graph import Line
-from optpart.applications.training.makers.base import Budget, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError
@@ -23,7 +23,7 @@ from optpart.testing.training import random_strategy, random_training_cluster, r
 
 def assert_equal(problem: StrategyProblem, decisions: tuple[Decision, ...], found: Outcome) -> None:
     """Check an outcome against the compiled strategy."""
-    made = judge(problem, decisions, Budget().clock())
+    made = evaluate_exactly(problem, decisions, Clock())
     if made.schedule is None or made.compiled is None:
         assert "link" in made.reason
         assert found.makespan is None

@@ -9,7 +9,7 @@ import pytest
 
 from optpart.applications.training.from_model import from_graphdef
 from optpart.applications.training.graph import Layout, Line
-from optpart.applications.training.profile import Costs, Fit, timed
+from optpart.applications.training.profile import Fit, FittedCosts, timed
 from optpart.base.errors import InputError
 
 
@@ -72,7 +72,7 @@ def test_times_are_measured(path: Path) -> None:
     fits = {
         (o.name, "gpu"): Fit(Line(Fraction(1), Fraction(2)), 2, 0.0, 0.0) for o in graph.operations
     }
-    found = timed(graph, Costs(fits, {}), ["gpu"])
+    found = timed(graph, FittedCosts(fits, {}), ["gpu"])
     assert {o.times for o in found.operations} == {(Line(Fraction(1), Fraction(2)),)}
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiler import Compiled, Kind, Options, compile_strategy
+from optpart.applications.training.compiled import Compiled, Options, VertexKind
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import CONTROL, Edge, Line, Role, TrainingGraph
 from optpart.applications.training.pipelines import (
     GivenOrder,
@@ -64,7 +65,7 @@ def passes(compiled: Compiled, schedule: Schedule, device: int) -> str:
     for v in schedule.sequence:
         what = compiled.vertices[v]
         role = compiled.graph.operations[what.operation].role
-        replica = what.kind is Kind.REPLICA
+        replica = what.kind is VertexKind.REPLICA
         if what.device == device and replica and role is not Role.APPLY:
             found.append(f"{role[0].upper()}{what.microbatch + 1}")
     return " ".join(found)

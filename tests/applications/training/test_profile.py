@@ -11,8 +11,8 @@ from optpart.applications.training.cluster_file import specs_of, training_cluste
 from optpart.applications.training.graph import Line
 from optpart.applications.training.models import network
 from optpart.applications.training.profile import (
-    Costs,
     Fit,
+    FittedCosts,
     dumps,
     fit,
     fit_files,
@@ -165,9 +165,9 @@ def test_faults_of_files(old: str, new: str, message: str, tmp_path: Path) -> No
         read(path)
 
 
-def of(*operations: tuple[str, str]) -> Costs:
+def of(*operations: tuple[str, str]) -> FittedCosts:
     line = Line(Fraction(1), Fraction(2))
-    return Costs({key: Fit(line, 3, 0.0, 0.0) for key in operations}, {}, "t.csv")
+    return FittedCosts({key: Fit(line, 3, 0.0, 0.0) for key in operations}, {}, "t.csv")
 
 
 def test_a_graph_takes_measured_times() -> None:
@@ -203,12 +203,12 @@ def test_a_cluster_takes_measured_links() -> None:
         ("v100-0", "1080ti-1"): Fit(Line(Fraction(7), Fraction(1, 3)), 3, 0.0, 0.0),
         ("v100-1", "v100-0"): Fit(Line(Fraction(9)), 3, 0.0, 0.0),
     }
-    found = linked(cluster, Costs({}, fits))
+    found = linked(cluster, FittedCosts({}, fits))
     assert found.transfer(0, 3, Fraction(30)) == 17
     assert found.transfer(3, 0, Fraction(30)) == cluster.transfer(3, 0, Fraction(30))
     assert found.rate[1][0] is None
     assert found.transfer(1, 0, Fraction(30)) == 9
     with pytest.raises(InputError, match="transfer v100-0 gpu: no device 'gpu'"):
-        linked(cluster, Costs({}, {("v100-0", "gpu"): Fit(Line(), 1, 0.0, 0.0)}))
+        linked(cluster, FittedCosts({}, {("v100-0", "gpu"): Fit(Line(), 1, 0.0, 0.0)}))
     with pytest.raises(InputError, match="transfer v100-0 v100-0: to itself"):
-        linked(cluster, Costs({}, {("v100-0", "v100-0"): Fit(Line(), 1, 0.0, 0.0)}))
+        linked(cluster, FittedCosts({}, {("v100-0", "v100-0"): Fit(Line(), 1, 0.0, 0.0)}))

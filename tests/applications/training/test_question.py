@@ -14,9 +14,11 @@ from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.comparison import Bounded, bounded, check_bound, compare
 from optpart.applications.training.compiled import Options
 from optpart.applications.training.graph import Line, TrainingGraph
-from optpart.applications.training.makers.base import Budget
-from optpart.applications.training.question import Question, ask, check, solve
+from optpart.applications.training.makers import MAKERS
+from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.question import Question, ask, check, ordered, solve
 from optpart.base.errors import ContradictionError, InputError
+from optpart.solution.result import Budget
 from optpart.solution.verifier import verify
 from optpart.testing.chains import chain, cluster
 from optpart.testing.training import layer_chain
@@ -195,3 +197,29 @@ class TestCheck:
         with pytest.raises(InputError, match="the strategy of another model than 'chain'"):
             check(path, chain(3, ("a", "b"), weights=7), asked.problem.cluster)
         assert strategy_file.read_document(path)["batch"] == 12
+
+
+def test_the_best_order_is_proven_and_verified() -> None:
+    graph = chain(1, activation=1, weights=60)
+    problem = StrategyProblem(graph, cluster(["a", "a"]), 6)
+    made = MAKERS["ev-ps"](problem)
+    best = ordered(made, methods=("cpsat",), budget=Budget(60, 1))
+    assert made.makespan is not None
+    assert made.compiled is not None
+    assert best.bound <= best.makespan <= made.makespan
+    assert best.optimal
+    assert not verify(made.compiled.instance, best.schedule)
+    assert (best.by == "rank") == (best.makespan == made.makespan)
+
+
+def test_a_strategy_out_of_memory_has_no_order() -> None:
+    problem = StrategyProblem(chain(2), cluster(["a", "a"], memory=[650] * 2), 6)
+    made = MAKERS["single"](problem)
+    with pytest.raises(InputError, match="memory"):
+        ordered(made)
+
+
+def test_a_spent_budget_runs_no_method() -> None:
+    made = MAKERS["single"](StrategyProblem(chain(2), cluster(["a", "a"]), 6))
+    best = ordered(made, budget=Budget(0))
+    assert (best.by, best.makespan, best.bound) == ("rank", made.makespan, 0)

@@ -12,8 +12,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from optpart.applications.training.compiled import by_rank
-from optpart.applications.training.compiler import Options, compile_strategy
+from optpart.applications.training.compiled import Options, by_rank
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.applications.training.strategy_file import (
     Header,

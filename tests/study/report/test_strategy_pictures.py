@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optpart.applications.training.compiled import by_rank
-from optpart.applications.training.compiler import Compiled, compile_strategy
+from optpart.applications.training.compiled import Compiled, by_rank
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.base.errors import InputError
 from optpart.study.report.strategy import shares, timeline

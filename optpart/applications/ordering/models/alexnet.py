@@ -6,20 +6,24 @@ connected layer reads 6 × 6 positions instead of 5 × 5.
 
 from __future__ import annotations
 
-from optpart.applications.ordering.models.network import CLASSES, BaseModel, Network
+from functools import partial
+
+from optpart.applications.ordering.models.operations import CLASSES, BaseModel, base_model_of
+from optpart.applications.training.layers import Activation, Network
 
 
 def alexnet() -> BaseModel:
     """Build AlexNet for images of 224 × 224."""
     net = Network("alexnet")
-    tensor = net.conv("conv1", net.input(224, 224, 3), 64, 11, 4, "valid")
-    tensor = net.pool("pool1", tensor, 3, 2, "valid")
-    tensor = net.conv("conv2", tensor, 192, 5)
-    tensor = net.pool("pool2", tensor, 3, 2, "valid")
-    for name, filters in (("conv3", 384), ("conv4", 384), ("conv5", 256)):
-        tensor = net.conv(name, tensor, filters, 3)
-    tensor = net.pool("pool5", tensor, 3, 2, "valid")
-    tensor = net.dense("fc6", tensor, 4096)
-    tensor = net.dense("fc7", tensor, 4096)
-    net.loss([net.dense("fc8", tensor, CLASSES, relu=False)])
-    return net.build()
+    convolution = partial(net.convolution, bias=True, normalised=False)
+    x = convolution("conv1", Activation(None, (3, 224, 224)), 64, 11, stride=4, padding=0)
+    x = net.pool("pool1", x, 3, stride=2)
+    x = convolution("conv2", x, 192, 5)
+    x = net.pool("pool2", x, 3, stride=2)
+    for name, channels in (("conv3", 384), ("conv4", 384), ("conv5", 256)):
+        x = convolution(name, x, channels, 3)
+    x = net.pool("pool5", x, 3, stride=2)
+    for name in ("fc6", "fc7"):
+        x = net.dense(name, x, 4096, activated=True)
+    net.loss(net.dense("fc8", x, CLASSES))
+    return base_model_of(net)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from optpart.applications.ordering.models.network import CLASSES, BaseModel, Network, Tensor
+from optpart.applications.ordering.models.operations import CLASSES, BaseModel, base_model_of
+from optpart.applications.training.layers import Activation, Network
 
 
 class _Module(NamedTuple):
@@ -39,29 +40,40 @@ _MODULES = (
 
 def inception_v2() -> BaseModel:
     """Build Inception v2 for images of 224 × 224."""
-    net = Network("inception-v2", norm="offset")
-    tensor = net.separable_conv("Conv2d_1a_7x7", net.input(224, 224, 3), 64, 7, 2, multiplier=8)
-    tensor = net.pool("MaxPool_2a_3x3", tensor, 3, 2)
-    tensor = net.conv("Conv2d_2b_1x1", tensor, 64)
-    tensor = net.conv("Conv2d_2c_3x3", tensor, 192, 3)
-    tensor = net.pool("MaxPool_3a_3x3", tensor, 3, 2)
+    net = Network("inception-v2")
+    name, depth = "Conv2d_1a_7x7", 3 * 8
+    x = net.convolution(
+        f"{name}/depthwise",
+        Activation(None, (3, 224, 224)),
+        depth,
+        7,
+        stride=2,
+        groups=3,
+        normalised=False,
+        activated=False,
+        weights=f"{name}/depthwise_weights",
+    )
+    x = net.convolution(name, x, 64, 1, weights=f"{name}/pointwise_weights")
+    x = net.pool("MaxPool_2a_3x3", x, 3, stride=2, padding=1)
+    x = net.convolution("Conv2d_2b_1x1", x, 64, 1)
+    x = net.convolution("Conv2d_2c_3x3", x, 192, 3)
+    x = net.pool("MaxPool_3a_3x3", x, 3, stride=2, padding=1)
     for module in _MODULES:
-        tensor = _module(net, tensor, module)
-    tensor = net.average("AvgPool_1a", tensor)
-    net.loss([net.dense("Logits", tensor, CLASSES, relu=False)])
-    return net.build()
+        x = _module(net, x, module)
+    net.loss(net.dense("Logits", net.mean("AvgPool_1a", x), CLASSES))
+    return base_model_of(net)
 
 
-def _module(net: Network, given: Tensor, module: _Module) -> Tensor:
+def _module(net: Network, x: Activation, module: _Module) -> Activation:
     name, single, narrow, deep, pool = module
     stride, branches = (1 if single else 2), []
     if single:
-        branches.append(net.conv(f"{name}/Branch_0/1x1", given, single))
-    tensor = net.conv(f"{name}/Branch_1/1x1", given, narrow[0])
-    branches.append(net.conv(f"{name}/Branch_1/3x3", tensor, narrow[1], 3, stride))
-    tensor = net.conv(f"{name}/Branch_2/1x1", given, deep[0])
-    tensor = net.conv(f"{name}/Branch_2/3x3_a", tensor, deep[1], 3)
-    branches.append(net.conv(f"{name}/Branch_2/3x3_b", tensor, deep[1], 3, stride))
-    tensor = net.pool(f"{name}/Branch_3/pool", given, 3, stride)
-    branches.append(net.conv(f"{name}/Branch_3/1x1", tensor, pool) if pool else tensor)
-    return net.concat(f"{name}/concat", branches)
+        branches.append(net.convolution(f"{name}/Branch_0/1x1", x, single, 1))
+    y = net.convolution(f"{name}/Branch_1/1x1", x, narrow[0], 1)
+    branches.append(net.convolution(f"{name}/Branch_1/3x3", y, narrow[1], 3, stride=stride))
+    y = net.convolution(f"{name}/Branch_2/1x1", x, deep[0], 1)
+    y = net.convolution(f"{name}/Branch_2/3x3_a", y, deep[1], 3)
+    branches.append(net.convolution(f"{name}/Branch_2/3x3_b", y, deep[1], 3, stride=stride))
+    y = net.pool(f"{name}/Branch_3/pool", x, 3, stride=stride, padding=1)
+    branches.append(net.convolution(f"{name}/Branch_3/1x1", y, pool, 1) if pool else y)
+    return net.concatenation(f"{name}/concat", branches)

@@ -5,14 +5,9 @@ With its auxiliary head it has 27.1 million. Batch normalisation has an offset a
 
 from __future__ import annotations
 
-from optpart.applications.ordering.models.network import (
-    CLASSES,
-    BaseModel,
-    Network,
-    Padding,
-    Tensor,
-)
-from optpart.applications.training.models.inception_v3 import MODULES, STEM, Module
+from optpart.applications.ordering.models.operations import CLASSES, BaseModel, base_model_of
+from optpart.applications.training.layers import Activation, Network
+from optpart.applications.training.models.inception_v3 import MODULES, Module, stem
 
 
 def inception_v3(*, auxiliary: bool = False) -> BaseModel:
@@ -23,49 +18,40 @@ def inception_v3(*, auxiliary: bool = False) -> BaseModel:
     auxiliary : bool
         Whether to include the auxiliary head, which only training needs.
     """
-    net = Network("inception-v3-aux" if auxiliary else "inception-v3", norm="offset")
-    tensor = net.input(299, 299, 3)
-    for _, name, filters, window, stride, padded in STEM:
-        padding: Padding = "same" if padded else "valid"
-        if filters:
-            tensor = net.conv(name, tensor, filters, window, stride, padding)
-        else:
-            tensor = net.pool(name, tensor, window, stride, padding)
+    net = Network("inception-v3-aux" if auxiliary else "inception-v3")
+    x = stem(net, lambda step: step.slim)
     read = {}
     for module in MODULES:
-        read[module.slim] = tensor
-        tensor = _module(net, module, tensor)
-    tensor = net.average("AvgPool_1a", tensor)
-    scores = [net.dense("Logits", tensor, CLASSES, relu=False)]
+        read[module.slim] = x
+        x = _module(net, module, x)
+    logits = [net.dense("Logits", net.mean("AvgPool_1a", x), CLASSES)]
     if auxiliary:
-        tensor = net.pool("AuxLogits/AvgPool_1a_5x5", read["Mixed_7a"], 5, 3, "valid")
-        tensor = net.conv("AuxLogits/Conv2d_1b_1x1", tensor, 128)
-        tensor = net.conv("AuxLogits/Conv2d_2a", tensor, 768, 5, 1, "valid")
-        scores.append(net.dense("AuxLogits/Logits", tensor, CLASSES, relu=False))
-    net.loss(scores)
-    return net.build()
+        x = net.pool("AuxLogits/AvgPool_1a_5x5", read["Mixed_7a"], 5, stride=3, average=True)
+        x = net.convolution("AuxLogits/Conv2d_1b_1x1", x, 128, 1)
+        x = net.convolution("AuxLogits/Conv2d_2a", x, 768, 5, padding=0)
+        logits.append(net.dense("AuxLogits/Logits", x, CLASSES))
+    net.loss(*logits)
+    return base_model_of(net)
 
 
-def _module(net: Network, module: Module, given: Tensor) -> Tensor:
+def _module(net: Network, module: Module, x: Activation) -> Activation:
     ends = []
     for i, branch in enumerate(module.branches):
-        name, tensor = f"{module.slim}/Branch_{i}", given
+        name, y = f"{module.slim}/Branch_{i}", x
         for j, (filters, window) in enumerate(branch.chain):
             halves = j == len(branch.chain) - 1 and not module.pooled
+            stride, padding = (2, 0) if halves else (1, None)
             label = f"{name}/{j}_{window[0]}x{window[1]}"
-            tensor = net.conv(
-                label, tensor, filters, window, *((2, "valid") if halves else (1, "same"))
-            )
+            y = net.convolution(label, y, filters, window, stride=stride, padding=padding)
         if branch.forked:
-            sides = [
-                net.conv(f"{name}/1x3", tensor, 384, (1, 3)),
-                net.conv(f"{name}/3x1", tensor, 384, (3, 1)),
-            ]
-            tensor = net.concat(f"{name}/concat", sides)
-        ends.append(tensor)
+            wide = net.convolution(f"{name}/1x3", y, 384, (1, 3))
+            high = net.convolution(f"{name}/3x1", y, 384, (3, 1))
+            y = net.concatenation(f"{name}/concat", [wide, high])
+        ends.append(y)
     last = f"{module.slim}/Branch_{len(module.branches)}"
     if module.pooled:
-        ends.append(net.conv(f"{last}/1x1", net.pool(f"{last}/pool", given, 3), module.pooled))
+        pool = net.pool(f"{last}/pool", x, 3, padding=1, average=True)
+        ends.append(net.convolution(f"{last}/1x1", pool, module.pooled, 1))
     else:
-        ends.append(net.pool(f"{last}/pool", given, 3, 2, "valid"))
-    return net.concat(f"{module.slim}/concat", ends)
+        ends.append(net.pool(f"{last}/pool", x, 3, stride=2))
+    return net.concatenation(f"{module.slim}/concat", ends)

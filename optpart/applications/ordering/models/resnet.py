@@ -6,31 +6,32 @@ billion multiply-adds; in the paper, it is in the 1 × 1 convolution before, whi
 
 from __future__ import annotations
 
-from optpart.applications.ordering.models.network import CLASSES, BaseModel, Network, Tensor
+from optpart.applications.ordering.models.operations import CLASSES, BaseModel, base_model_of
+from optpart.applications.training.layers import Activation, Network
 
 _STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 
 
 def resnet50() -> BaseModel:
     """Build ResNet-50 for images of 224 × 224."""
-    net = Network("resnet-50", norm="scale")
-    tensor = net.conv("conv1", net.input(224, 224, 3), 64, 7, 2)
-    tensor = net.pool("pool1", tensor, 3, 2)
-    for stage, (blocks, filters) in enumerate(_STAGES, 1):
+    net = Network("resnet-50")
+    x = net.convolution("conv1", Activation(None, (3, 224, 224)), 64, 7, stride=2)
+    x = net.pool("pool1", x, 3, stride=2, padding=1)
+    for stage, (blocks, width) in enumerate(_STAGES, 1):
         for block in range(1, blocks + 1):
             stride = 2 if stage > 1 and block == 1 else 1
-            tensor = _bottleneck(net, f"block{stage}/unit_{block}", tensor, filters, stride)
-    tensor = net.average("pool5", tensor)
-    net.loss([net.dense("logits", tensor, CLASSES, relu=False)])
-    return net.build()
+            x = _bottleneck(net, f"block{stage}/unit_{block}", x, width, stride)
+    net.loss(net.dense("logits", net.mean("pool5", x), CLASSES))
+    return base_model_of(net, ("gamma", "beta"))
 
 
-def _bottleneck(net: Network, name: str, given: Tensor, filters: int, stride: int) -> Tensor:
-    shortcut = given
-    if given.channels != 4 * filters:
-        shortcut = net.conv(f"{name}/shortcut", given, 4 * filters, 1, stride, relu=False)
-    tensor = net.conv(f"{name}/conv1", given, filters)
-    tensor = net.conv(f"{name}/conv2", tensor, filters, 3, stride)
-    tensor = net.conv(f"{name}/conv3", tensor, 4 * filters, relu=False)
-    tensor = net.add(f"{name}/add", [shortcut, tensor])
-    return net.op(f"{name}/Relu", [tensor], tensor[1:])
+def _bottleneck(net: Network, name: str, x: Activation, width: int, stride: int) -> Activation:
+    shortcut = x
+    if x.shape[0] != 4 * width:
+        shortcut = net.convolution(
+            f"{name}/shortcut", x, 4 * width, 1, stride=stride, activated=False
+        )
+    y = net.convolution(f"{name}/conv1", x, width, 1)
+    y = net.convolution(f"{name}/conv2", y, width, 3, stride=stride)
+    y = net.convolution(f"{name}/conv3", y, 4 * width, 1, activated=False)
+    return net.sum(name, [shortcut, y], activated=True)

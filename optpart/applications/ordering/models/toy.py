@@ -6,26 +6,34 @@ a single parameter. Joining results costs nothing.
 
 from __future__ import annotations
 
-from optpart.applications.ordering.models.network import BaseModel, Network
+from optpart.applications.ordering.models.operations import BaseModel, base_model_of
+from optpart.applications.training.layers import Activation, Layer, Network
+from optpart.applications.training.lines import Kernel
 
 LAYERS = 32
 _UNITS = 1024
+
+_INPUT = Activation(None, (_UNITS,))
 
 
 def par_32() -> BaseModel:
     """Build 32 parallel layers: every order is optimal if all transfers take equally long."""
     net = Network("par-32")
-    given = net.input(1, 1, _UNITS)
-    layers = [net.matmul(f"layer_{i:02}", given, _UNITS) for i in range(LAYERS)]
-    net.add("loss", layers, operations=0)
-    return net.build()
+    return _joined(net, [_layer(net, i, _INPUT) for i in range(LAYERS)])
 
 
 def seq_32() -> BaseModel:
     """Build 32 successive layers: only one of the 32! orders is optimal."""
-    net = Network("seq-32")
-    tensor = net.input(1, 1, _UNITS)
+    net, x = Network("seq-32"), _INPUT
     for i in range(LAYERS):
-        tensor = net.matmul(f"layer_{i:02}", tensor, _UNITS)
-    net.add("loss", [tensor])
-    return net.build()
+        x = _layer(net, i, x)
+    return _joined(net, [x])
+
+
+def _layer(net: Network, i: int, x: Activation) -> Activation:
+    return net.dense(f"layer_{i:02}", x, _UNITS, bias=False)
+
+
+def _joined(net: Network, results: list[Activation]) -> BaseModel:
+    net.add(Layer("loss", [Kernel("Identity", 0, 0)]), results, (_UNITS,))
+    return base_model_of(net)

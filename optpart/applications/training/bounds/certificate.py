@@ -9,17 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.program import StrategyBound
 from optpart.applications.training.bounds.rows import Row
 from optpart.applications.training.graph import Line
+from optpart.applications.training.problem import Choices
 from optpart.base.errors import InputError
 from optpart.base.files import ANY, write_text
 from optpart.base.folders import new_folder
 from optpart.base.languages import to_json
 
 FORMAT = "optpart-strategy-bound/1"
-#: What the manifest of a certificate says.
+#: The content that the manifest of a certificate states.
 HOLDS = "a certificate"
 
 

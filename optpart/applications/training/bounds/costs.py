@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.collectives import allreduce
 from optpart.applications.training.graph import CONTROL, Edge, Layout, Line
+from optpart.applications.training.problem import Choices
 from optpart.applications.training.strategy import ALL, Decision, Interval, overlap
 from optpart.base.errors import InputError
 
@@ -75,7 +75,7 @@ class Slice(NamedTuple):
 
 
 class Costs:
-    """Whole ticks of everything that the strategies of some choices may contain.
+    """Costs, in whole ticks, of all parts that strategies of some choices may have.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Costs:
         self.layouts = list(numbers)
         self.present = np.array([[x > 0 for x in shares] for shares in self.layouts])
         self.resident = problem.graph.held(problem.options.slots)
-        self.samples = self._threads()
+        self.samples = self._distinct_samples()
         self._at: dict[Fraction, Ints] = {}
         self._times: dict[tuple[Line, Fraction], int] = {}
         self._transfers: dict[tuple[int, int, Fraction], int | None] = {}
@@ -322,7 +322,8 @@ class Costs:
 
     # --- samples ---------------------------------------------------------------------------
 
-    def _threads(self) -> list[Fraction]:
+    def _distinct_samples(self) -> list[Fraction]:
+        """Return one sample of each set that is on the same devices in all layouts."""
         borders = sorted({first for row in self.intervals for first, _ in row.values()})
         samples: dict[tuple[int, ...], Fraction] = {}
         for sample in borders:

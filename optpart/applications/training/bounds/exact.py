@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
-from optpart.applications.training.bounds.joint import JointModel, Key
-from optpart.applications.training.bounds.milp import horizon
+from optpart.applications.training.bounds.joint import JointModel
+from optpart.applications.training.bounds.milp import Key, horizon
 from optpart.applications.training.bounds.program import Program
 from optpart.applications.training.bounds.rows import Rows
-from optpart.applications.training.compiled import Compiled, Kind, by_rank
+from optpart.applications.training.compiled import Compiled, VertexKind, by_rank
 from optpart.applications.training.compiler import compile_strategy, memory_violation
 from optpart.applications.training.evaluator import Evaluator, unsupported
+from optpart.applications.training.problem import Choices
 from optpart.applications.training.strategy import ALL, Strategy
 from optpart.base.errors import InputError, OptpartError
 from optpart.solution.result import Status
@@ -31,7 +31,7 @@ _STARTING = 0.1
 #: Strategies that are improved before the model begins.
 _STARTS = 4
 
-#: Strategies near another one that are evaluated at a time.
+#: Neighbouring strategies that are evaluated at a time.
 _NEAR = 4000
 
 
@@ -129,7 +129,7 @@ class _Search:
                 known = starts_of(self.best.compiled, self.best.schedule, self.rows.costs)
                 model.hint(self.best.chosen, known)
             solution = model.solve(max(0.05, self._left()), self.workers, self.seed)
-            if solution.infeasible:
+            if solution.status == "INFEASIBLE":
                 # Everything that is shorter than the best known is excluded, or refused.
                 if not self.refused:
                     self.bound = None if self.best is None else self._most() + 1
@@ -137,18 +137,17 @@ class _Search:
             if not self.refused:
                 assert self.bound is not None
                 self.bound = max(self.bound, min(solution.bound, self._most() + 1))
-            if solution.chosen is None:
+            if solution.best is None:
                 continue
-            value, tasks = solution.solver.value, model.tasks.items()
-            times = {key: (value(task.start), value(task.end)) for key, task in tasks}
-            compiled = self._compiled(solution.chosen)
+            chosen, times = solution.best
+            compiled = self._compiled(chosen)
             if compiled is None:
                 raise OptpartError("the joint model uses a missing link; please report this")
             order = _order(compiled, times)
             schedule = retime(compiled.instance, compiled.placement, order)
-            if not self._keep(solution.chosen, compiled, schedule):
-                self.refused.append(solution.chosen)
-            elif solution.optimal:
+            if not self._keep(chosen, compiled, schedule):
+                self.refused.append(chosen)
+            elif solution.status == "OPTIMAL":
                 break
         return self._result()
 
@@ -260,24 +259,24 @@ class _Search:
 def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]]]:
     """Yield every vertex and crossing with the keys that the model may know it by."""
     instance, graph = compiled.instance, compiled.instance.graph
-    names = {Kind.SPLIT: "split", Kind.CONCAT: "concat", Kind.ADDN: "add"}
+    names = {VertexKind.SPLIT: "split", VertexKind.CONCAT: "concat", VertexKind.ADDN: "add"}
     for v, (kind, o, output, d, samples, _) in enumerate(compiled.vertices):
-        if kind is Kind.REPLICA:
+        if kind is VertexKind.REPLICA:
             yield v, [("run", o, 0, d, d, None)]
-        elif kind is Kind.ALLREDUCE:
+        elif kind is VertexKind.ALLREDUCE:
             yield v, [("allreduce", o, output, 0, 0, None)]
         else:
             keys: list[Key] = [(names[kind], o, output, d, d, None)]
-            yield v, [*keys, (*keys[0][:-1], samples)] if kind is Kind.CONCAT else keys
+            yield v, [*keys, (*keys[0][:-1], samples)] if kind is VertexKind.CONCAT else keys
     for tensor, e in crossings(instance, compiled.placement):
         u, i = int(graph.tensor_vertex[tensor]), int(graph.tensor_output[tensor])
         kind, o, output, d, samples, _ = compiled.vertices[u]
         if max(d, e) >= len(compiled.cluster):
             continue  # to or from the queue of collectives, which takes no time
-        if kind is Kind.ADDN:
+        if kind is VertexKind.ADDN:
             yield (tensor, e), [("down", o, output, d, e, None)]
             continue
-        if kind is Kind.SPLIT:
+        if kind is VertexKind.SPLIT:
             samples = compiled.parts[u][i]
         else:
             output = i
@@ -286,7 +285,7 @@ def _keys(compiled: Compiled) -> Iterator[tuple[int | tuple[int, int], list[Key]
         yield (tensor, e), [*keys, ("up", o, output, d, e, None)]
 
 
-def _order(compiled: Compiled, times: dict[Key, tuple[int, int]]) -> list[int | tuple[int, int]]:
+def _order(compiled: Compiled, times: Mapping[Key, tuple[int, int]]) -> list[int | tuple[int, int]]:
     """Sort the vertices and crossings of an instance by start, then end, producers first.
 
     ``times`` are starts and ends in ticks.

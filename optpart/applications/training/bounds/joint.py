@@ -10,17 +10,14 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from optpart.applications.training.bounds.costs import Slice, Synchronisation
-from optpart.applications.training.bounds.milp import ChoiceModel
+from optpart.applications.training.bounds.milp import Assignment, ChoiceModel, Key
 from optpart.applications.training.bounds.rows import Resource, Row, Rows
-from optpart.applications.training.strategy import Interval
-
-#: What runs on a device or a link: kind, operation, output, and two devices.
-Key = tuple[str, int, int, int, int, Interval | None]
+from optpart.exact import cp_sat
 
 
 @dataclass
 class Task:
-    """Something that occupies a resource, if it is present."""
+    """An optional interval on a resource."""
 
     start: Any
     length: Any
@@ -32,7 +29,7 @@ class Task:
         return self.start + self.length
 
 
-#: How one way of reading a tensor is used: its literal, what is read, and the layouts of both ends.
+#: One way to read a tensor: its literal, the slices, and the layouts of producer and consumer.
 _Entry = tuple[Any, list[Slice], int, int]
 
 
@@ -64,6 +61,11 @@ class JointModel(ChoiceModel):
         for key, task in self.tasks.items():
             if key in starts and starts[key] <= self.most:
                 self.model.add_hint(task.start, starts[key])
+
+    def found(self, value: cp_sat.Value) -> Assignment:
+        """Read a solution from the values of the variables."""
+        times = {key: (value(task.start), value(task.end)) for key, task in self.tasks.items()}
+        return super().found(value)._replace(times=times)
 
     # --- tasks -----------------------------------------------------------------------------
 
@@ -121,7 +123,7 @@ class JointModel(ChoiceModel):
                 self._convert(o, list(ways.values()))
 
     def _convert(self, o: int, ways: list[list[int]]) -> None:
-        """Add what brings one tensor to its consumers, and make them wait for it."""
+        """Add Splits, transfers and Concats of one tensor, and precedences to its consumers."""
         costs, graph = self.costs, self.rows.graph
         g, output = costs.group_of[o], graph.edges[ways[0][0]].output
         cells = [(edges, self._entries(g, edges)) for edges in ways]
@@ -193,7 +195,7 @@ class JointModel(ChoiceModel):
                 self._enforce(self.run[v][e].start >= end, [x for _, x in found])
 
     def _entries(self, g: int, edges: list[int]) -> list[_Entry]:
-        """Return what one way of reading a tensor takes, by the layouts of both ends."""
+        """Return the entries of one way to read a tensor, by the layouts of both ends."""
         edge, missing = self.rows.graph.edges[edges[0]], self.rows.moves[edges[0]].missing
         h = self.costs.group_of[edge.consumer]
         if g == h:
@@ -307,5 +309,5 @@ class JointModel(ChoiceModel):
 
 
 def _moves(entry: _Entry) -> bool:
-    """Return whether anything but reading what is there is done."""
+    """Return whether an entry has a Split, a transfer or a Concat."""
     return any(x.source != x.target or x.split or x.concatenated for x in entry[1])

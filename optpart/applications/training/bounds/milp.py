@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.bounds.program import StrategyBound
 from optpart.applications.training.bounds.rows import NCCL, Resource, Row, Rows
 from optpart.applications.training.bounds.separation import Separator
+from optpart.applications.training.problem import Choices
+from optpart.applications.training.strategy import Interval
 from optpart.base.errors import OptpartError
-from optpart.exact.cp_sat import solver_within
+from optpart.exact import cp_sat
+from optpart.exact.messages import Done, Limits
+
+#: A task on a device or a link: kind, operation, output, two devices, and samples if they matter.
+Key = tuple[str, int, int, int, int, Interval | None]
 
 
 class ChoiceModel:
@@ -25,9 +30,9 @@ class ChoiceModel:
     Attributes
     ----------
     y : list of list of literal
-        Whether a group takes an action.
+        A group takes an action.
     w : list of dict
-        By pair of adjacent groups and by their layouts, whether both have them.
+        Two adjacent groups have two layouts, by pair of groups and by layouts.
     makespan : IntVar
         In ticks; it is minimised.
     """
@@ -115,32 +120,37 @@ class ChoiceModel:
         else:
             self.model.add(total <= self.makespan)
 
+    def found(self, value: cp_sat.Value) -> Assignment:
+        """Read a solution from the values of the variables."""
+        chosen = (next(a for a, literal in enumerate(row) if value(literal)) for row in self.y)
+        return Assignment(tuple(chosen))
+
     def solve(self, seconds: float, workers: int = 1, seed: int = 1) -> Solution:
-        """Solve the model."""
-        solver = solver_within(seconds, workers=workers, seed=seed)
-        status = solver.solve(self.model)
-        if status == cp_model.MODEL_INVALID:
+        """Solve the model in this process."""
+        messages: list[object] = []
+        limits = Limits(seconds, workers, seed, None)
+        cp_sat.solve(lambda: self, limits, messages.append, steps=False)
+        *found, done = messages
+        assert isinstance(done, Done)
+        if done.status == "MODEL_INVALID":
             raise OptpartError("the model of strategies is invalid; please report this")
-        chosen = None
-        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            chosen = tuple(
-                next(a for a, literal in enumerate(row) if solver.boolean_value(literal))
-                for row in self.y
-            )
-        # The solver passes integer bounds as doubles, which are exact below 2^53.
-        infeasible = status == cp_model.INFEASIBLE
-        bound = 0 if infeasible else round(solver.best_objective_bound)
-        return Solution(solver, chosen, bound, status == cp_model.OPTIMAL, infeasible)
+        best = next((one for one in found if isinstance(one, Assignment)), None)
+        return Solution(best, done.value or 0, done.status)
+
+
+class Assignment(NamedTuple):
+    """A solution: the action of each group, and start and end of what may run, in ticks."""
+
+    chosen: tuple[int, ...]
+    times: Mapping[Key, tuple[int, int]] = {}
 
 
 class Solution(NamedTuple):
-    """What the solver says of a model: the action of each group, if any, and ticks."""
+    """The best solution of the solver, its bound (ticks), and its status."""
 
-    solver: cp_model.CpSolver
-    chosen: tuple[int, ...] | None
+    best: Assignment | None
     bound: int
-    optimal: bool
-    infeasible: bool
+    status: str
 
 
 class IntegerBound(NamedTuple):
@@ -188,13 +198,13 @@ def integer_bound(choices: Choices, known: StrategyBound, *, seconds: float = 60
         # One worker gives the same answer every time, unless the time ends it.
         solution = model.solve(left)
         rounds += 1
-        if solution.infeasible:
+        if solution.status == "INFEASIBLE":
             return IntegerBound(None, None, True, rounds)
         bound = max(bound, solution.bound)
-        chosen = solution.chosen or chosen
-        if solution.chosen is None or not solution.optimal:
+        chosen = chosen if solution.best is None else solution.best.chosen
+        if chosen is None or solution.status != "OPTIMAL":
             break
-        violated = separator.violated(rows.point(solution.chosen).astype(float), float(bound))
+        violated = separator.violated(rows.point(chosen).astype(float), float(bound))
         new = [row for row in violated if row not in seen]
         for row in new:
             seen[row] = None
@@ -204,7 +214,7 @@ def integer_bound(choices: Choices, known: StrategyBound, *, seconds: float = 60
 
 
 def horizon(rows: Rows) -> int:
-    """Return ticks that no strategy takes more than, one thing after another."""
+    """Return an upper bound of the ticks of any strategy: everything in sequence."""
     total = int(rows.costs.duration.sum(axis=2).max(axis=1).sum())
     for moves in rows.moves:
         each = moves.transfer.sum(axis=(-1, -2)) + moves.copying.sum(axis=-1)

@@ -22,10 +22,10 @@ from ortools.linear_solver import pywraplp
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs, Ints
 from optpart.applications.training.bounds.rows import NCCL, Resource, Row, Rows
 from optpart.applications.training.bounds.separation import Separator
+from optpart.applications.training.problem import Choices
 from optpart.problem import footprint
 
 Floats = NDArray[np.float64]

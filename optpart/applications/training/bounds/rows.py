@@ -18,7 +18,7 @@ import numpy as np
 from optpart.applications.training.bounds.costs import Conversion, Costs, Ints, Synchronisation
 from optpart.applications.training.graph import CONTROL, Edge, Layout
 
-#: More ticks than anything takes.
+#: Above every number of ticks.
 _LARGE = 2**60
 
 Resource = tuple[str, int, int]  # ("device", d, d), ("link", d, e) or ("nccl", 0, 0)
@@ -45,7 +45,7 @@ class Row:
     sample : Fraction or None
         The sample that a path follows; ``None`` follows the least of all replicas.
     consumer : int
-        Which of the consumers of a tensor counts, where several groups read it.
+        Number of the consumer of a tensor that counts, where several groups read it.
     """
 
     kind: str
@@ -347,9 +347,9 @@ class Rows:
         )
 
     def before(self, o: int) -> list[int]:
-        """Return an operation and all whose every replica must have ended when it starts.
+        """Return an operation and all operations of which every replica ends before it starts.
 
-        As long as each is read in every replica; see :meth:`returns`.
+        They precede it along edges that read every replica; see :meth:`returns`.
         """
         edges = self.graph.edges
         return _reached(

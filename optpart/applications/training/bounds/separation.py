@@ -38,7 +38,7 @@ class Separator:
         graph = rows.graph
         self.samples: list[Fraction | None] = [*rows.costs.samples, None]
         self.order = graph.topological_order
-        #: What a path begins with: first column, and values by sample.
+        #: The first operation of a path: first column, and values by sample.
         self._alone = []
         for o in range(len(graph)):
             terms = [rows.first(o, sample) for sample in self.samples]

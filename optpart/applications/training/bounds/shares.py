@@ -8,10 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from optpart.applications.training.bounds.choices import check_options
 from optpart.applications.training.bounds.costs import FINE
 from optpart.applications.training.graph import CONTROL, Layout, Line
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import StrategyProblem, check_options
 from optpart.lower_bounds.proof import Rows, minimise
 
 #: A program that takes longer than this proves nothing.

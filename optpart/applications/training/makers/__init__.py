@@ -1,7 +1,7 @@
 """Strategy makers: every one by name, with one signature."""
 
 from optpart.applications.training.makers.alpa import alpa
-from optpart.applications.training.makers.base import Budget, Made, Maker
+from optpart.applications.training.makers.base import Made, Maker
 from optpart.applications.training.makers.baselines import (
     blocks,
     cp_ar,
@@ -34,4 +34,4 @@ MAKERS: dict[str, Maker] = {
     "search": search,
 }
 
-__all__ = ["MAKERS", "Budget", "Made", "Maker"]
+__all__ = ["MAKERS", "Made", "Maker"]

@@ -13,16 +13,16 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.compiled import Options
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, judge
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 Floats = NDArray[np.float64]
 
-#: What HiGHS returns when a limit ended it.
+#: Status of HiGHS after a limit.
 _LIMIT = 1
 
 
@@ -51,19 +51,19 @@ def alpa(
     Parameters
     ----------
     budget : Budget
-        ``moves`` limits the nodes of branch and bound.
+        A deterministic limit is one on the nodes of branch and bound, 1,000 per unit.
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock = budget.clock()
-    seconds = budget.seconds if budget.moves is None else None
-    decisions, proven = least_sum(problem, seconds, budget.moves, rules)
+    clock = Clock(budget)
+    seconds = budget.seconds if clock.limit is None else None
+    decisions, proven = least_sum(problem, seconds, clock.limit, rules)
     clock.moves = 1
     reason = "" if proven else "its sum is not proven the least"
     if decisions is None:
         found = "no actions fit memory and links"
         reason = found if proven else "the program found none in its limit"
-    return judge(problem, decisions, clock, reason)
+    return evaluate_exactly(problem, decisions, clock, reason)
 
 
 def least_sum(
@@ -79,9 +79,9 @@ def least_sum(
     seconds, nodes : optional
         Limits; the seconds include those for collecting the costs.
     """
-    clock = DEFAULT.clock()
+    clock = Clock()
     choices = [[action.decision for action in row] for row in actions(problem, rules)]
-    program = Program.of(problem, choices)
+    program = LeastSum.of(problem, choices)
     if seconds is not None:
         seconds = max(0.0, seconds - clock.seconds)
     chosen, proven = program.solve(seconds, nodes)
@@ -89,7 +89,7 @@ def least_sum(
 
 
 @dataclass(frozen=True)
-class Program:
+class LeastSum:
     """Costs in ticks, by group."""
 
     own: list[Floats]  # computation and synchronisation by action; ∞ where links are missing
@@ -99,7 +99,7 @@ class Program:
     capacity: list[float | None]  # bytes by device
 
     @classmethod
-    def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> Program:
+    def of(cls, problem: StrategyProblem, choices: Sequence[Sequence[Decision]]) -> LeastSum:
         """Collect the costs of a problem, as if nothing but tick, copying and slots were chosen."""
         options = problem.options
         known = Options(tick=options.tick, auxiliary=options.auxiliary, slots=options.slots)

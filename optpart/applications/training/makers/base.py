@@ -1,4 +1,4 @@
-"""The interface of strategy makers, and how a strategy is judged: exactly, by the verifier."""
+"""The interface of strategy makers, and the exact evaluation of a strategy by the verifier."""
 
 from __future__ import annotations
 
@@ -14,49 +14,29 @@ from optpart.applications.training.compiler import compile_strategy, memory_viol
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.base.errors import InputError
-from optpart.base.limits import check_seconds
 from optpart.base.rounding import number
+from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The time or moves that a maker may spend.
-
-    Attributes
-    ----------
-    seconds : float
-        Wall-clock limit.
-    moves : int, optional
-        Strategies evaluated at most. With it the clock is not read, so that every run with the same
-        seed gives the same result.
-    memory : int, optional
-        Bytes that this process and the solvers that it starts may take; by default, what is
-        available.
-    """
-
-    seconds: float = 60.0
-    moves: int | None = None
-    memory: int | None = None
-
-    def __post_init__(self) -> None:
-        check_seconds(self.seconds)
-        if self.moves is not None and self.moves < 0:
-            raise InputError("moves", f"{self.moves}", "give a number ≥ 0")
-
-    def clock(self) -> Clock:
-        """Start to spend it."""
-        return Clock(self)
-
 
 DEFAULT = Budget()
 
 
 class Clock:
-    """A budget that is being spent."""
+    """A budget that is being spent.
 
-    def __init__(self, budget: Budget) -> None:
+    Attributes
+    ----------
+    limit : int or None
+        Strategies evaluated at most, 1,000 per unit of a deterministic limit. With it the clock is
+        not read, so that every run with the same seed gives the same result.
+    moves : int
+        Strategies evaluated so far.
+    """
+
+    def __init__(self, budget: Budget = DEFAULT) -> None:
         self.budget = budget
+        counted = budget.deterministic
+        self.limit = None if counted is None else round(1000 * counted)
         self.moves = 0
         self._start = time.perf_counter()
 
@@ -68,22 +48,22 @@ class Clock:
     @property
     def seconds_left(self) -> float:
         """Seconds until the limit; infinite if moves are counted instead."""
-        if self.budget.moves is not None:
+        if self.limit is not None:
             return math.inf
         return max(0.0, self.budget.seconds - self.seconds)
 
     @property
     def spent(self) -> bool:
         """True if nothing is left."""
-        if self.budget.moves is not None:
-            return self.moves >= self.budget.moves
+        if self.limit is not None:
+            return self.moves >= self.limit
         return self.seconds >= self.budget.seconds
 
     @property
     def share(self) -> float:
         """The share that is spent, from 0 to 1."""
-        limit = self.budget.seconds if self.budget.moves is None else self.budget.moves
-        used = self.seconds if self.budget.moves is None else self.moves
+        limit = self.budget.seconds if self.limit is None else self.limit
+        used = self.seconds if self.limit is None else self.moves
         return min(1.0, used / limit) if limit else 1.0
 
 
@@ -137,7 +117,7 @@ class Maker(Protocol):
         ...
 
 
-def judge(
+def evaluate_exactly(
     problem: StrategyProblem, decisions: Sequence[Decision] | None, clock: Clock, reason: str = ""
 ) -> Made:
     """Compile, order by [G]'s rank and verify one strategy; every maker returns through here.
@@ -173,15 +153,15 @@ def best_of(
 
     ``reason`` says why all candidates are ``None``, in case that they are.
     """
-    clock = DEFAULT.clock()
+    clock = Clock()
     best = None
     for candidate in candidates:
         if candidate is not None:
             clock.moves += 1
-            made = judge(problem, candidate, clock)
+            made = evaluate_exactly(problem, candidate, clock)
             if best is None or better(made, best):
                 best = made
-    best = best or judge(problem, None, clock, reason)
+    best = best or evaluate_exactly(problem, None, clock, reason)
     return replace(best, moves=clock.moves, seconds=clock.seconds)
 
 

@@ -2,57 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
 from typing import Literal
 
 from optpart.applications.training.actions import decision, even, gradients, proportional
-from optpart.applications.training.groups import positions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, Maker, best_of
+from optpart.applications.training.groups import along
+from optpart.applications.training.makers.base import DEFAULT, Made, Maker, best_of
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 
 Counts = tuple[int, ...]
 
 _MISSING = "more replicas than samples, or links are missing for the gradients"
 
 
-def _baseline(
-    counts: Callable[[StrategyProblem], Counts], sync: Literal["ps", "allreduce"]
+def best_candidate(
+    candidates: Callable[[StrategyProblem], Iterable[Sequence[Decision] | None]], reason: str = ""
 ) -> Maker:
+    """Return the maker that takes the best of some strategies, or says ``reason`` without any."""
+
     def make(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
-        return best_of(problem, [replicated(problem, counts(problem), sync)], _MISSING)
+        return best_of(problem, candidates(problem), reason)
 
     return make
 
 
-#: The baselines of [G]: one replica of the model on every device (EV), or replicas in proportion to
-#: the speeds (CP), with parameter servers or AllReduce.
-ev_ps, ev_ar = _baseline(even, "ps"), _baseline(even, "allreduce")
-cp_ps, cp_ar = _baseline(proportional, "ps"), _baseline(proportional, "allreduce")
-
-
-def single(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
-    """Run everything on one device: the one where the iteration ends first and memory holds."""
-    return best_of(problem, singles(problem))
-
-
-def round_robin(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
-    """Place the groups along the forward pass on the devices in turn."""
-    return best_of(problem, [in_turn(problem)])
-
-
-def blocks(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
-    """Cut the groups along the forward pass into one block of about equal time per device.
-
-    Times are means over the kinds of devices: the blocks do not care which device is faster.
-    """
-    return best_of(problem, [in_blocks(problem)])
-
-
 def singles(problem: StrategyProblem) -> list[list[Decision]]:
-    """Return the strategies that use one device."""
+    """Return the strategies that use one device, of which memory may not hold all."""
     k, groups = len(problem.cluster), len(problem.groups)
     return [[Decision.on(d, k)] * groups for d in range(k)]
 
@@ -90,14 +69,17 @@ def spread(problem: StrategyProblem, counts: Counts) -> list[Decision] | None:
 
 
 def in_turn(problem: StrategyProblem) -> list[Decision]:
-    """Return the strategy of :func:`round_robin`."""
+    """Place the groups along the forward pass on the devices in turn."""
     k = len(problem.cluster)
-    return placed(problem, {g: i % k for i, g in enumerate(groups_along(problem))})
+    return placed(problem, {g: i % k for i, g in enumerate(along(problem.graph, problem.groups))})
 
 
 def in_blocks(problem: StrategyProblem) -> list[Decision]:
-    """Return the strategy of :func:`blocks`."""
-    k, order = len(problem.cluster), groups_along(problem)
+    """Cut the groups along the forward pass into one block of about equal time per device.
+
+    Times are means over the kinds of devices: the blocks do not care which device is faster.
+    """
+    k, order = len(problem.cluster), along(problem.graph, problem.groups)
     time = problem.graph.times(problem.batch).mean(axis=1)
     lengths = [float(time[list(problem.groups[g])].sum()) for g in order]
     total = sum(lengths)
@@ -110,13 +92,23 @@ def in_blocks(problem: StrategyProblem) -> list[Decision]:
     )
 
 
-def groups_along(problem: StrategyProblem) -> list[int]:
-    """Return the groups in the order of the forward pass."""
-    position, groups = positions(problem.graph), problem.groups
-    return sorted(range(len(groups)), key=lambda g: (max(position[o] for o in groups[g]), g))
-
-
 def placed(problem: StrategyProblem, device: dict[int, int]) -> list[Decision]:
     """Return the strategy that puts every group on the given device."""
     k = len(problem.cluster)
     return [Decision.on(device[g], k) for g in range(len(problem.groups))]
+
+
+#: The baselines of [G]: one replica of the model on every device (EV), or replicas in proportion to
+#: the speeds (CP), with parameter servers or AllReduce.
+ev_ps = best_candidate(lambda problem: [replicated(problem, even(problem), "ps")], _MISSING)
+ev_ar = best_candidate(lambda problem: [replicated(problem, even(problem), "allreduce")], _MISSING)
+cp_ps = best_candidate(lambda problem: [replicated(problem, proportional(problem), "ps")], _MISSING)
+cp_ar = best_candidate(
+    lambda problem: [replicated(problem, proportional(problem), "allreduce")], _MISSING
+)
+
+#: Everything on the device where the iteration ends first and memory holds; contiguous blocks; and
+#: groups on the devices in turn.
+single = best_candidate(singles)
+blocks = best_candidate(lambda problem: [in_blocks(problem)])
+round_robin = best_candidate(lambda problem: [in_turn(problem)])

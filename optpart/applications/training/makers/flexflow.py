@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from optpart.applications.training.actions import Action, ActionRules, actions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Clock, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
 from optpart.applications.training.makers.scoring import Floats, Ints, Scorer
 from optpart.applications.training.problem import StrategyProblem
+from optpart.solution.result import Budget
 
-#: How reluctantly the chain takes a longer iteration, as a multiple of the start's time.
+#: Inverse temperature of the chain, relative to the time of its start.
 BETA = 100.0
 
-#: How often a strategy that runs out of memory counts as taking its time.
+#: Factor on the time of a strategy that runs out of memory.
 _PENALTY = 10.0
 
 
@@ -47,7 +48,7 @@ def flexflow(
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock, rng = budget.clock(), np.random.default_rng(seed)
+    clock, rng = Clock(budget), np.random.default_rng(seed)
     choices = actions(problem, rules)
     scorer = Scorer(problem, choices, _PENALTY)
     count = np.array([len(each) for each in choices])
@@ -57,7 +58,7 @@ def flexflow(
         found, score = _chain(scorer, start, clock, (i + 1) / len(starts), rng, beta, count)
         if score < value:
             best, value = found, score
-    return judge(problem, scorer.decisions(best.tolist()), clock)
+    return evaluate_exactly(problem, scorer.decisions(best.tolist()), clock)
 
 
 def replicated(choices: Sequence[Sequence[Action]]) -> Ints:

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from optpart.applications.training.actions import even, gradients, proportional, speeds
 from optpart.applications.training.collectives import allreduce, ring_order
 from optpart.applications.training.graph import CONTROL
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, judge
-from optpart.applications.training.makers.baselines import groups_along
+from optpart.applications.training.groups import along
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError
+from optpart.solution.result import Budget
 
 Floats = NDArray[np.float64]
 
@@ -41,12 +42,12 @@ def pipedream(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int =
     time per item of a pipeline that never drains; here it is judged, as all makers are, by one
     iteration; unless it has microbatches, a device of a pipeline waits for all the others.
     """
-    clock = budget.clock()
+    clock = Clock(budget)
     best = least_bottleneck(problem)
     clock.moves = 1
     if best is None:
-        return judge(problem, None, clock, "no stages fit memory and links")
-    return judge(problem, best.decisions(problem), clock)
+        return evaluate_exactly(problem, None, clock, "no stages fit memory and links")
+    return evaluate_exactly(problem, best.decisions(problem), clock)
 
 
 def least_bottleneck(problem: StrategyProblem) -> Stages | None:
@@ -83,7 +84,7 @@ class StageCosts:
 
     def __init__(self, problem: StrategyProblem, order: Sequence[int]) -> None:
         self.problem, self.order = problem, tuple(order)
-        self.groups = groups_along(problem)
+        self.groups = along(problem.graph, problem.groups)
         self._counts = even(problem), proportional(problem)
         held = problem.graph.held(problem.options.slots)
         each = (sum((held[o] for o in problem.groups[g]), Fraction(0)) for g in self.groups)

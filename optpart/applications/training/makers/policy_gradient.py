@@ -7,17 +7,18 @@ import math
 import numpy as np
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, evaluate_exactly
 from optpart.applications.training.makers.scoring import Floats, Ints, Scorer
 from optpart.applications.training.problem import StrategyProblem
+from optpart.solution.result import Budget
 
 #: Strategies sampled for one step of the gradient.
 _SAMPLES = 16
-#: Length of a step.
+#: Step size of the gradient.
 _STEP = 20.0
 #: Weight of the entropy at the start; it falls to 0 over the budget.
 _ENTROPY = 0.005
-#: How much of the moving average of the reward each step replaces.
+#: Weight of the latest reward in its moving average.
 _MEMORY = 0.1
 
 
@@ -46,7 +47,7 @@ def policy_gradient(
     rules : ActionRules, optional
         Which actions the groups have.
     """
-    clock, rng = budget.clock(), np.random.default_rng(seed)
+    clock, rng = Clock(budget), np.random.default_rng(seed)
     choices = actions(problem, rules)
     # 10 times the reward is 100 times the time.
     scorer = Scorer(problem, choices, 100.0)
@@ -76,7 +77,7 @@ def policy_gradient(
         logits = logits + _STEP * (
             expected(chosen, advantage, chance) + weight * entropy_gradient(chance)
         )
-    return judge(problem, scorer.decisions(best.tolist()), clock)
+    return evaluate_exactly(problem, scorer.decisions(best.tolist()), clock)
 
 
 def softmax(logits: Floats) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optpart.applications.training.actions import Action
 from optpart.applications.training.evaluator import Evaluator, unsupported
-from optpart.applications.training.makers.base import DEFAULT, Clock, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
 
@@ -64,7 +64,7 @@ class Scorer:
 
     def _simulated(self, chosen: Sequence[int]) -> float:
         """Score what the evaluator does not know by compiling it."""
-        made = judge(self.problem, self.decisions(chosen), DEFAULT.clock())
+        made = evaluate_exactly(self.problem, self.decisions(chosen), Clock())
         if made.schedule is None or made.compiled is None:
             return math.inf
         time = float(made.schedule.makespan(made.compiled.instance))

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from optpart.applications.training.actions import decision, even, gradients, proportional, speeds
 from optpart.applications.training.compiled import STANDARD
 from optpart.applications.training.evaluator import Evaluator, unsupported
+from optpart.applications.training.groups import along
 from optpart.applications.training.makers.alpa import least_sum
-from optpart.applications.training.makers.base import DEFAULT, Budget, Clock, Made, better, judge
+from optpart.applications.training.makers.base import DEFAULT, Clock, Made, better, evaluate_exactly
 from optpart.applications.training.makers.baselines import (
-    groups_along,
     in_blocks,
     in_turn,
     replicated,
@@ -40,6 +40,7 @@ from optpart.applications.training.strategy import Decision
 from optpart.base.clock import OutOfTimeError, limited
 from optpart.kernels.rng import source
 from optpart.problem.graph import grouped
+from optpart.solution.result import Budget
 
 #: Runs of annealing, and the share of the budget that they have together.
 _RUNS = 3
@@ -86,8 +87,8 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
     It starts from the four baselines of [G], replicas whose servers share the gradients, all single
     devices, blocks, round-robin and contiguous stages; if the budget allows it, also from the
     strategies of PipeDream and Alpa. Every strategy is evaluated exactly, and all starts are,
-    whatever the budget, so that the result is at least as good as every start. What it takes to
-    judge the result comes on top. With a limit of moves, the same seed gives the same strategy.
+    whatever the budget, so that the result is at least as good as every start. The time to verify
+    the result comes on top. With a deterministic limit, the same seed gives the same strategy.
 
     Notes
     -----
@@ -96,18 +97,18 @@ def search(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0)
     Since that takes longer, starts are no longer judged once half of the seconds are spent and one
     is feasible; the remark says so.
     """
-    clock = budget.clock()
+    clock = Clock(budget)
     foreign = unsupported(problem)
     known = replace(problem.options, **STANDARD, tick=problem.options.tick or Fraction(1))
     engine = _Search(replace(problem, options=known), clock, seed)
-    starts = engine.ranked([*simple(problem), *from_peers(problem, budget)])
+    starts = engine.ranked([*simple(problem), *from_peers(problem, clock)])
     remarks = [f"searched without {foreign}, judged with it"] if foreign else []
     kept = None
     if foreign or not engine.evaluator.exact_memory:
         kept, left = _judged(problem, starts, clock)
         if left:
             remarks.append(f"{left} of {len(starts)} starts not judged for want of time")
-    made = judge(problem, engine.run(), clock, "found no strategy that the links allow")
+    made = evaluate_exactly(problem, engine.run(), clock, "found no strategy that the links allow")
     if kept is not None and not better(made, kept):
         made = kept
     reason = "; ".join(remarks) if made.feasible else made.reason
@@ -120,10 +121,10 @@ def _judged(
     """Judge starts, and return the best with the number of those for which time did not suffice."""
     best: Made | None = None
     for i, start in enumerate(starts):
-        timed = clock.budget.moves is None
+        timed = clock.limit is None
         if best is not None and best.feasible and timed and clock.share > _JUDGING:
             return best, len(starts) - i
-        made = judge(problem, start, clock)
+        made = evaluate_exactly(problem, start, clock)
         clock.moves += 1
         if best is None or better(made, best):
             best = made
@@ -146,16 +147,16 @@ def simple(problem: StrategyProblem) -> Iterable[list[Decision]]:
     yield from staged(problem)
 
 
-def from_peers(problem: StrategyProblem, budget: Budget) -> Iterable[list[Decision]]:
+def from_peers(problem: StrategyProblem, clock: Clock) -> Iterable[list[Decision]]:
     """Yield the strategies of PipeDream and Alpa if they take a small part of the budget."""
     square = (len(problem.groups) * len(problem.cluster)) ** 2
-    timed = budget.moves is None
-    if square > (budget.seconds * _SQUARE if timed else budget.moves or 0):
+    seconds, timed = clock.budget.seconds, clock.limit is None
+    if square > (seconds * _SQUARE if timed else clock.limit or 0):
         return
     stages = least_bottleneck(problem)
     if stages is not None:
         yield stages.decisions(problem)
-    found, _ = least_sum(problem, *((_SHARE * budget.seconds, None) if timed else (None, _NODES)))
+    found, _ = least_sum(problem, *((_SHARE * seconds, None) if timed else (None, _NODES)))
     if found is not None:
         yield found
 
@@ -174,7 +175,7 @@ class _Search:
         self.state = source(self.rng)
         self.evaluator = Evaluator(problem)
         self.summed = [bool(gradients(problem, g)) for g in range(len(problem.groups))]
-        self.order = np.array(groups_along(problem), dtype=np.int32)
+        self.order = np.array(along(problem.graph, problem.groups), dtype=np.int32)
         self.near = _neighbours(problem)
         self.slots: list[Slot] = []
         self.column: dict[Slot, NDArray[np.int32]] = {}
@@ -222,7 +223,7 @@ class _Search:
             # Every run but the first begins at another start.
             best = self._anneal(points[min(i, len(points) - 1)] if i else best, best, i)
             yield best
-        yield self._large(best)
+        yield self._large_neighbourhoods(best)
 
     # --- slots -----------------------------------------------------------------------------
 
@@ -263,7 +264,7 @@ class _Search:
 
     def _grow(self, until: float) -> None:
         """Add more slots, as long as less than a share of the budget is spent."""
-        timed = self.clock.budget.moves is None
+        timed = self.clock.limit is None
         while self.more and not (timed and self.clock.share > until):
             self._add(self.more[:_AT_ONCE])
             del self.more[:_AT_ONCE]
@@ -282,7 +283,7 @@ class _Search:
         self.evaluator.add_all_pairs()
         columns = [self.column[slot] for slot in self.slots]
         slots = np.ascontiguousarray(np.stack(columns, axis=1))
-        self.space = Space(slots, self.order, *self.near, *_kin(self.slots))
+        self.space = Space(slots, self.order, *self.near, *_related(self.slots))
         self.objective = Objective(self.evaluator.tables(), self.evaluator.work, self.space)
 
     def _action(self, group: int, slot: Slot) -> int:
@@ -338,16 +339,16 @@ class _Search:
 
     def _chunk(self) -> int:
         """Return the moves until the next look at the budget."""
-        limit = self.clock.budget.moves
+        limit = self.clock.limit
         if limit is not None:
             return min(_MOVES, limit - self.clock.moves)
         return max(1, min(20_000, int(self.evaluations_per_second * _SECONDS)))
 
     def _left(self) -> int:
         """Return how many evaluations the budget still has."""
-        budget = self.clock.budget
-        if budget.moves is not None:
-            return budget.moves - self.clock.moves
+        limit = self.clock.limit
+        if limit is not None:
+            return limit - self.clock.moves
         return 1 + int(self.evaluations_per_second * self.clock.seconds_left)
 
     def _count(self, moves: int, began: float) -> None:
@@ -356,8 +357,8 @@ class _Search:
 
     # --- large neighbourhoods --------------------------------------------------------------
 
-    def _large(self, best: _Point) -> _Point:
-        """Free a few groups that are close, and rebuild them, until the budget is spent."""
+    def _large_neighbourhoods(self, best: _Point) -> _Point:
+        """Free a few groups that are close, and repair them, until the budget is spent."""
         if not np.isfinite(best.cost):
             return best
         n = len(self.order)
@@ -439,7 +440,7 @@ class _Search:
 _SYNCS: tuple[Sync, ...] = ("allreduce", "ps")
 
 
-def _kin(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
+def _related(slots: Sequence[Slot]) -> Iterator[NDArray[np.int32]]:
     """Yield the related slots of each slot, and the slots with the same replicas: starts, list."""
     counts = np.array([slot[0] for slot in slots])
     sync = np.unique([str(slot[1]) for slot in slots], return_inverse=True)[1]

@@ -16,8 +16,8 @@ from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.rng import below, uniform
 from optpart.kernels.struct import Floats, IntMatrix, Ints, Struct, Words
 
-#: What a strategy that lacks memory costs more: any that fits is better than any that does not.
-_LACKING = 1e18
+#: Penalty for lack of memory: any strategy that fits is better than any that does not.
+_PENALTY = 1e18
 
 
 class Space(Struct):
@@ -27,8 +27,8 @@ class Space(Struct):
     order: Ints  # groups along the forward pass
     near_start: Ints
     near: Ints  # groups that each group shares a tensor with
-    kin_start: Ints
-    kin: Ints  # slots with one replica more or less, or the same replicas
+    related_start: Ints
+    related: Ints  # slots with one replica more or less, or the same replicas
     same_start: Ints
     same: Ints  # slots with the same replicas as each slot, itself included
 
@@ -42,7 +42,7 @@ class Objective(Struct):
 
 
 class Walk(Struct):
-    """Where a walk through the search space is."""
+    """The state of a walk through the search space."""
 
     row: Ints  # groups: the current strategy
     best: Ints  # groups
@@ -65,7 +65,7 @@ def _cost(f: Objective, row: Any) -> Any:
     room = 1.0
     for d in range(tables.capacity.shape[0] - 1):
         room = max(room, min(float(tables.capacity[d]), 1e15))
-    return ticks + _LACKING * (1.0 + min(1.0, outcome[1] / room))
+    return ticks + _PENALTY * (1.0 + min(1.0, outcome[1] / room))
 
 
 @inner
@@ -76,7 +76,7 @@ def _set(space: Space, row: Any, g: int, slot: int) -> None:
 
 @inner
 def _move(space: Space, row: Any, state: Any) -> None:
-    """Change a strategy a little."""
+    """Apply one random move to a strategy."""
     n, slots = space.slots.shape
     place = below(state, n)
     g = space.order[place]
@@ -111,9 +111,9 @@ def _move(space: Space, row: Any, state: Any) -> None:
             _set(space, row, g, row[space.near[first + below(state, last - first)]])
     elif kind < 0.85:  # the same replicas otherwise synchronised, or one replica more or less
         slot = row[g]
-        first, last = space.kin_start[slot], space.kin_start[slot + 1]
+        first, last = space.related_start[slot], space.related_start[slot + 1]
         if last > first:
-            other = space.kin[first + below(state, last - first)]
+            other = space.related[first + below(state, last - first)]
             for i in range(place, end):
                 if row[space.order[i]] == slot:
                     _set(space, row, space.order[i], other)
@@ -164,7 +164,7 @@ def anneal(f: Objective, w: Walk, moves: int, hot: float, cold: float, state: Wo
 
 @long_kernel
 def rebuild(f: Objective, row: Ints, costs: Floats, free: Ints, moves: int) -> int:
-    """Give groups, one after another and twice, the slot that is best while the rest stays.
+    """Set groups, one after another and twice, to their best slots with all others fixed.
 
     Changes ``row`` and ``costs``, its cost, where it becomes better. Returns the evaluations, at
     most ``moves``.

@@ -9,18 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.applications.training.graph import CONTROL, Role
-from optpart.applications.training.makers.base import DEFAULT, Budget, Made, best_of
-from optpart.applications.training.makers.baselines import groups_along, placed
+from optpart.applications.training.groups import along
+from optpart.applications.training.makers.baselines import best_candidate, placed
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
-
-
-def stages(problem: StrategyProblem, *, budget: Budget = DEFAULT, seed: int = 0) -> Made:
-    """Cut the forward pass into stages on one device each, and return the best of several cuts.
-
-    See :func:`staged`.
-    """
-    return best_of(problem, staged(problem), "no cut into stages fits the memory of the devices")
 
 
 def staged(problem: StrategyProblem) -> list[list[Decision]]:
@@ -33,7 +25,7 @@ def staged(problem: StrategyProblem) -> list[list[Decision]]:
     fits if parameters, what the optimiser keeps, and all activations of its forward pass fit; if
     that leaves no cut, parameters alone must fit, and the verifier has the last word.
     """
-    line = _Line.of(problem)
+    line = _Chain.of(problem)
     found: dict[tuple[int, ...], list[Decision]] = {}
     for estimate in (line.resident + line.activations, line.resident):
         for order in _orders(problem):
@@ -47,7 +39,10 @@ def staged(problem: StrategyProblem) -> list[list[Decision]]:
     return [*found.values()]
 
 
-class _Line(NamedTuple):
+stages = best_candidate(staged, "no cut into stages fits the memory of the devices")
+
+
+class _Chain(NamedTuple):
     """The groups along the forward pass; arrays are by place, and for choices only."""
 
     groups: list[int]
@@ -57,8 +52,9 @@ class _Line(NamedTuple):
     crossing: NDArray[np.float64]  # bytes that cross before the place, one more than places
 
     @classmethod
-    def of(cls, problem: StrategyProblem) -> _Line:
-        graph, groups = problem.graph, groups_along(problem)
+    def of(cls, problem: StrategyProblem) -> _Chain:
+        graph = problem.graph
+        groups = along(graph, problem.groups)
         n = len(groups)
         place = {g: i for i, g in enumerate(groups)}
         times = graph.times(problem.batch)
@@ -94,7 +90,7 @@ def _orders(problem: StrategyProblem) -> Iterator[list[int]]:
 
 def _cut(
     problem: StrategyProblem,
-    line: _Line,
+    line: _Chain,
     need: NDArray[np.float64],
     order: list[int],
     reduce: np.ufunc,

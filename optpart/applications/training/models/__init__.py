@@ -16,7 +16,7 @@ from optpart.applications.training.models.mobilenet_v2 import mobilenet_v2
 from optpart.applications.training.models.nasnet import nasnet, nasnet_mobile
 from optpart.applications.training.models.resnet200 import resnet200
 from optpart.applications.training.models.transformer import transformer
-from optpart.applications.training.models.vgg19 import vgg19
+from optpart.applications.training.models.vgg import vgg19
 from optpart.applications.training.models.xlnet_large import xlnet_large
 from optpart.base.choices import choice
 from optpart.base.errors import InputError

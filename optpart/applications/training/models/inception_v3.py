@@ -6,6 +6,7 @@ classifier.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from optpart.applications.training.layers import Activation, Network
@@ -44,7 +45,7 @@ class Module(NamedTuple):
     pooled: int = 0
 
 
-STEM = (
+_STEM = (
     Step("conv1", "Conv2d_1a_3x3", 32, 3, 2),
     Step("conv2", "Conv2d_2a_3x3", 32, 3),
     Step("conv3", "Conv2d_2b_3x3", 64, 3, padded=True),
@@ -103,17 +104,24 @@ def inception_v3() -> Network:
         "inception_v3",
         "Inception v3 without auxiliary classifier, images of 3 × 299 × 299, 1,000 classes",
     )
-    x = Activation(None, (3, 299, 299))
-    for name, _, filters, window, stride, padded in STEM:
-        padding = window // 2 if padded else 0
-        if filters:
-            x = net.convolution(name, x, filters, window, stride=stride, padding=padding)
-        else:
-            x = net.pool(name, x, window, stride=stride)
+    x = stem(net, lambda step: step.name)
     for module in MODULES:
         x = _module(net, module, x)
     net.loss(net.dense("fc", net.mean("mean", x), 1000))
     return net
+
+
+def stem(net: Network, name_of: Callable[[Step], str]) -> Activation:
+    """Add what precedes the modules, to an image."""
+    x = Activation(None, (3, 299, 299))
+    for step in _STEM:
+        name, window, stride = name_of(step), step.window, step.stride
+        padding = window // 2 if step.padded else 0
+        if step.filters:
+            x = net.convolution(name, x, step.filters, window, stride=stride, padding=padding)
+        else:
+            x = net.pool(name, x, window, stride=stride)
+    return x
 
 
 def _module(net: Network, module: Module, x: Activation) -> Activation:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from optpart.applications.training.backward import ForwardOperation, Tensor, Weights, batched
-from optpart.applications.training.graph import Line, TrainingGraph
+from optpart.applications.training.backward import ForwardOperation, Tensor, batched
+from optpart.applications.training.graph import Line, Parameter, TrainingGraph
 from optpart.applications.training.layers import measured
 from optpart.applications.training.lines import scaled
 from optpart.base.errors import FaultsOf, InputError
@@ -129,9 +129,9 @@ def read(
         )
         if sizes.weights[i]:
             own = Fraction(sizes.weights[i], tensor_parallel)
-            weights.append(Weights(f"layer {i}/weights", own, (i,)))
+            weights.append(Parameter(f"layer {i}/weights", own, (i,)))
     for name, (size, users) in sizes.shared.items():
-        weights.append(Weights(name, Fraction(size, tensor_parallel), users))
+        weights.append(Parameter(name, Fraction(size, tensor_parallel), users))
     return measured(
         sizes.name,
         list(paths),

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from optpart.applications.training.backward import ForwardOperation, Tensor, Weights, batched
-from optpart.applications.training.graph import Line, TrainingGraph
+from optpart.applications.training.backward import ForwardOperation, Tensor, batched
+from optpart.applications.training.graph import Line, Parameter, TrainingGraph
 from optpart.applications.training.layers import measured
 from optpart.base.errors import InputError
 from optpart.base.rounding import number
@@ -75,7 +75,7 @@ def read(
             )
         )
         if graph.memory[v]:
-            weights.append(Weights(f"{graph.names[v]}/weights", graph.memory[v], (i,)))
+            weights.append(Parameter(f"{graph.names[v]}/weights", graph.memory[v], (i,)))
     factors = ", ".join(f"{number(value, up=True)} ({kind})" for kind, value in slow.items())
     return measured(
         one.name,

@@ -17,11 +17,10 @@ from optpart.applications.training.backward import (
     Forward,
     ForwardOperation,
     Tensor,
-    Weights,
     batched,
     with_backward,
 )
-from optpart.applications.training.graph import Line, TrainingGraph
+from optpart.applications.training.graph import Line, Parameter, TrainingGraph
 from optpart.applications.training.profile import fit
 from optpart.base.errors import InputError
 from optpart.base.rounding import percent
@@ -92,7 +91,7 @@ def read(
             )
         )
         if layer["params_bytes"]:
-            weights.append(Weights(f"layer {i}/weights", layer["params_bytes"], (i,)))
+            weights.append(Parameter(f"layer {i}/weights", layer["params_bytes"], (i,)))
             updates.append(tuple(column[i][2] for column in fitted))
     return with_backward(
         Forward(

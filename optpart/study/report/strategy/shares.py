@@ -9,7 +9,7 @@ import numpy as np
 
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.graph import Role, TrainingGraph
-from optpart.applications.training.groups import positions
+from optpart.applications.training.groups import along, positions
 from optpart.applications.training.strategy import Decision, Strategy
 from optpart.base.rounding import number
 from optpart.study.report.gantt.style import FAINT, INK, NORMAL, SMALL, SMALLEST, TITLE, short
@@ -34,14 +34,6 @@ def draw(
     write_picture(path, lambda: _figure(graph, cluster, strategy, title or graph.name))
 
 
-def along_forward(graph: TrainingGraph, strategy: Strategy) -> list[int]:
-    """Return the groups of a strategy in the order of the forward pass."""
-    place = positions(graph)
-    return sorted(
-        range(len(strategy.groups)), key=lambda g: (max(place[o] for o in strategy.groups[g]), g)
-    )
-
-
 def group_name(graph: TrainingGraph, group: tuple[int, ...]) -> str:
     """Return the first and last of a group's forward operations, or else of all."""
     place = positions(graph)
@@ -64,7 +56,7 @@ def _figure(
     from matplotlib.colors import PowerNorm
     from matplotlib.figure import Figure
 
-    order, k = along_forward(graph, strategy), len(cluster)
+    order, k = along(graph, strategy.groups), len(cluster)
     decisions = [strategy.decisions[g] for g in order]
     shares = np.array([[float(share) for share in d.shares] for d in decisions])
     rows = len(order)

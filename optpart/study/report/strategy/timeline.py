@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.applications.training.compiler import Compiled, Kind
+from optpart.applications.training.compiled import Compiled, VertexKind
 from optpart.applications.training.graph import Role
 from optpart.base.rounding import number, percent
 from optpart.solution.gap import gap
@@ -51,7 +51,11 @@ _COLOURS = {
     "transfer": SEND,
 }
 _ROLE = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.APPLY: "apply"}
-_KIND = {Kind.ALLREDUCE: "AllReduce", Kind.CHUNK: "AllReduce", Kind.TRANSFER: "transfer"}
+_KIND = {
+    VertexKind.ALLREDUCE: "AllReduce",
+    VertexKind.CHUNK: "AllReduce",
+    VertexKind.TRANSFER: "transfer",
+}
 
 
 class Bars(NamedTuple):
@@ -117,7 +121,7 @@ def bars_of(compiled: Compiled, schedule: Schedule) -> Bars:
         row.append(vertex.device)
         start.append(begin)
         end.append(begin + instance.duration(v, vertex.device))
-        if vertex.kind is Kind.REPLICA:
+        if vertex.kind is VertexKind.REPLICA:
             look.append(_ROLE[graph.operations[vertex.operation].role])
         else:
             look.append(_KIND.get(vertex.kind, "split, concat, add"))

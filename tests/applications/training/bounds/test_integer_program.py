@@ -5,10 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.milp import integer_bound
 from optpart.applications.training.bounds.program import strategy_bound
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.testing.chains import chain, cluster
 from optpart.testing.choices import best_strategy, tiny_choices

@@ -8,7 +8,7 @@ import pytest
 
 from optpart.applications.training.bounds.exact import joint_optimum
 from optpart.applications.training.bounds.program import strategy_bound
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.solution.result import Status
 from optpart.solution.verifier import verify
 from optpart.testing.choices import best_strategy, compiled_strategies, random_choices, tiny_choices

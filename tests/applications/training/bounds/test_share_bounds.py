@@ -9,8 +9,8 @@ import pytest
 from optpart import InputError
 from optpart.applications.training.bounds.shares import average_path, least_average, load
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiled import by_rank
-from optpart.applications.training.compiler import Options, compile_strategy
+from optpart.applications.training.compiled import Options, by_rank
+from optpart.applications.training.compiler import compile_strategy
 from optpart.applications.training.graph import (
     Edge,
     Layout,

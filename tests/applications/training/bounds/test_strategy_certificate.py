@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.bounds.certificate import certificate, write_certificate
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.program import strategy_bound
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.graph import Line
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.base.errors import InputError
 from optpart.certificates import check_strategies as check

@@ -8,7 +8,6 @@ import pytest
 
 from optpart import InputError
 from optpart.applications.training.actions import actions
-from optpart.applications.training.bounds.choices import Choices
 from optpart.applications.training.bounds.costs import Costs
 from optpart.applications.training.bounds.program import (
     Multipliers,
@@ -20,13 +19,12 @@ from optpart.applications.training.bounds.rows import NCCL, Row, Rows
 from optpart.applications.training.bounds.shares import average_path, load
 from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.cluster_file import figures, read, training_cluster
-from optpart.applications.training.compiled import by_rank
-from optpart.applications.training.compiler import Kind, Options
+from optpart.applications.training.compiled import Options, VertexKind, by_rank
 from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.graph import Line
 from optpart.applications.training.groups import contiguous_groups
 from optpart.applications.training.models import network
-from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.problem import Choices, StrategyProblem
 from optpart.applications.training.strategy import Decision
 from optpart.problem.cluster import Cluster, Device
 from optpart.testing.chains import chain
@@ -53,7 +51,7 @@ def loads(compiled):
     instance, k = compiled.instance, len(compiled.cluster)
     for v, vertex in enumerate(compiled.vertices):
         d = vertex.device
-        key = NCCL if vertex.kind is Kind.ALLREDUCE else ("device", d, d)
+        key = NCCL if vertex.kind is VertexKind.ALLREDUCE else ("device", d, d)
         found[key] = found.get(key, 0) + instance.duration(v, d)
     moves = by_rank(compiled).transfers
     for tensor, e in zip(moves.tensor.tolist(), moves.target.tolist(), strict=True):

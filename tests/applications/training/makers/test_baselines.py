@@ -6,12 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import Budget, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 
 NOTHING_BETWEEN = {"bandwidth": None, "latency": 0}
@@ -26,7 +27,7 @@ def of_speeds(*times: int, layers: int = 3) -> TrainingGraph:
 
 def made(name: str, problem: StrategyProblem) -> Fraction:
     """Return the makespan of a maker."""
-    found = MAKERS[name](problem, budget=Budget(moves=200))
+    found = MAKERS[name](problem, budget=Budget(deterministic=0.2))
     assert found.makespan is not None, found.reason
     return found.makespan
 
@@ -67,7 +68,7 @@ def test_two_to_one_replicas_gain_as_published(ratio: Fraction) -> None:
     graph = of_speeds(30, int(30 * ratio))
     problem = StrategyProblem(graph, cluster(["k0", "k0", "k1", "k1"], **NOTHING_BETWEEN), BATCH)
     decisions = [Decision((2, 2, 1, 1), "allreduce")] * len(problem.groups)
-    proportional = judge(problem, decisions, Budget().clock()).makespan
+    proportional = evaluate_exactly(problem, decisions, Clock()).makespan
     assert proportional is not None
     assert made("ev-ar", problem) / proportional - 1 == Fraction(3, 4) * ratio - 1
 
@@ -119,7 +120,7 @@ def test_out_of_memory_is_never_feasible() -> None:
     graph = chain(3, weights=100, activation=50)
     problem = StrategyProblem(graph, cluster(["a", "a"], bandwidth=5, memory=[950] * 2), 12)
     for name, maker in MAKERS.items():
-        found = maker(problem, budget=Budget(moves=300))
+        found = maker(problem, budget=Budget(deterministic=0.3))
         assert found.makespan is None, name
         assert "memory" in found.reason, name
 

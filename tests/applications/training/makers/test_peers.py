@@ -9,9 +9,9 @@ import pytest
 
 from optpart.applications.training.actions import actions
 from optpart.applications.training.graph import Line
-from optpart.applications.training.makers import MAKERS, Budget
-from optpart.applications.training.makers.alpa import Program
-from optpart.applications.training.makers.base import judge
+from optpart.applications.training.makers import MAKERS
+from optpart.applications.training.makers.alpa import LeastSum
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.makers.flexflow import flexflow, replicated
 from optpart.applications.training.makers.pipedream import StageCosts, pipedream
 from optpart.applications.training.makers.policy_gradient import (
@@ -24,10 +24,11 @@ from optpart.applications.training.makers.policy_gradient import (
 from optpart.applications.training.makers.scoring import Scorer
 from optpart.applications.training.problem import StrategyProblem
 from optpart.applications.training.strategy import Decision
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 
 PEERS = ("policy-gradient", "flexflow", "alpa", "pipedream")
-MOVES = Budget(moves=200)
+MOVES = Budget(deterministic=0.2)
 
 
 def drawn(seed: int, layers: int = 4, devices: int = 3) -> StrategyProblem:
@@ -58,7 +59,9 @@ def lonely() -> StrategyProblem:
 def best_of_all(problem: StrategyProblem) -> Fraction:
     """Return the least makespan over all strategies."""
     choices = [[a.decision for a in each] for each in actions(problem)]
-    made = (judge(problem, chosen, MOVES.clock()) for chosen in itertools.product(*choices))
+    made = (
+        evaluate_exactly(problem, chosen, Clock(MOVES)) for chosen in itertools.product(*choices)
+    )
     return min(each.makespan for each in made if each.makespan is not None)
 
 
@@ -74,7 +77,7 @@ def test_the_same_seed_makes_the_same_strategy(name: str) -> None:
 
 @pytest.mark.parametrize("name", PEERS)
 def test_everything_on_the_only_good_device(name: str) -> None:
-    made = MAKERS[name](lonely(), budget=Budget(moves=600), seed=0)
+    made = MAKERS[name](lonely(), budget=Budget(deterministic=0.6), seed=0)
     assert made.strategy is not None
     assert made.strategy.decisions == (Decision.on(0, 2),) * 3
 
@@ -91,7 +94,7 @@ def test_no_strategy_without_memory(name: str) -> None:
 @pytest.mark.parametrize("name", PEERS)
 def test_devices_without_links_are_not_combined(name: str) -> None:
     problem = StrategyProblem(chain(3, ("a",)), cluster(("a", "a"), bandwidth=0), 4)
-    made = MAKERS[name](problem, budget=Budget(moves=1000), seed=0)
+    made = MAKERS[name](problem, budget=Budget(deterministic=1.0), seed=0)
     assert made.feasible
     assert made.strategy is not None
     assert len({decision.devices for decision in made.strategy.decisions}) == 1
@@ -102,7 +105,7 @@ def test_devices_without_links_are_not_combined(name: str) -> None:
 
 def test_the_policy_learns_the_best_strategy() -> None:
     problem = drawn(3, layers=3)
-    made = policy_gradient(problem, budget=Budget(moves=1600), seed=0)
+    made = policy_gradient(problem, budget=Budget(deterministic=1.6), seed=0)
     assert made.makespan == best_of_all(problem)
 
 
@@ -143,7 +146,7 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
         problem = drawn(seed)
         choices = actions(problem)
         start = Scorer(problem, choices, 10.0).decisions(replicated(choices).tolist())
-        parallel = judge(problem, start, MOVES.clock()).makespan
+        parallel = evaluate_exactly(problem, start, Clock(MOVES)).makespan
         found = flexflow(problem, budget=MOVES, seed=seed).makespan
         assert found is not None
         assert parallel is not None
@@ -152,7 +155,9 @@ def test_the_chain_is_never_worse_than_data_parallelism() -> None:
 
 def test_the_chain_finds_the_best_strategy_of_a_small_problem() -> None:
     problem = drawn(2, layers=3)
-    assert flexflow(problem, budget=Budget(moves=1500), seed=0).makespan == best_of_all(problem)
+    assert flexflow(problem, budget=Budget(deterministic=1.5), seed=0).makespan == best_of_all(
+        problem
+    )
 
 
 # --- Alpa ----------------------------------------------------------------------------------------
@@ -161,7 +166,7 @@ def test_the_chain_finds_the_best_strategy_of_a_small_problem() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_program_minimises_its_own_sum(seed: int) -> None:
     problem = drawn(seed, layers=3)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     chosen, proven = program.solve()
     assert proven
     assert chosen is not None
@@ -173,7 +178,7 @@ def test_the_program_minimises_its_own_sum(seed: int) -> None:
 def test_the_program_respects_the_memory_for_parameters() -> None:
     graph = chain(4, ("a",), weights=100)
     problem = StrategyProblem(graph, cluster(("a", "a"), memory=[620, 620]), 4)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     chosen, _ = program.solve()
     assert chosen is not None
     assert program.fits(chosen)
@@ -182,7 +187,7 @@ def test_the_program_respects_the_memory_for_parameters() -> None:
 
 def test_without_communication_the_sum_on_one_device_is_its_time() -> None:
     problem = StrategyProblem(chain(3, ("a",)), cluster(("a",)), 4)
-    program = Program.of(problem, [[a.decision for a in each] for each in actions(problem)])
+    program = LeastSum.of(problem, [[a.decision for a in each] for each in actions(problem)])
     made = MAKERS["alpa"](problem, budget=MOVES, seed=0)
     assert made.makespan == program.cost([0, 0, 0])
 

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from optpart.applications.training.actions import ActionRules, actions
-from optpart.applications.training.compiler import Options
+from optpart.applications.training.compiled import Options
 from optpart.applications.training.evaluator import Evaluator
 from optpart.applications.training.graph import Line
 from optpart.applications.training.groups import contiguous_groups
 from optpart.applications.training.makers import MAKERS
-from optpart.applications.training.makers.base import Budget, judge
+from optpart.applications.training.makers.base import Clock, evaluate_exactly
 from optpart.applications.training.makers.baselines import spread
-from optpart.applications.training.order import ordered
 from optpart.applications.training.problem import StrategyProblem
+from optpart.applications.training.question import ordered
 from optpart.base.clock import OutOfTimeError
+from optpart.solution.result import Budget
 from optpart.testing.chains import chain, cluster
 from optpart.testing.training import random_training_cluster, random_training_graph
 
@@ -44,7 +45,7 @@ def random_problem(seed: int, memory: int | None = None) -> StrategyProblem:
 @pytest.mark.parametrize("seed", range(30))
 def test_it_finds_the_best_of_all_strategies(seed: int) -> None:
     problem = random_problem(seed)
-    found = MAKERS["search"](problem, budget=Budget(moves=6000), seed=seed)
+    found = MAKERS["search"](problem, budget=Budget(deterministic=6.0), seed=seed)
     best = optimum(problem)
     assert found.makespan is not None
     assert best is not None
@@ -55,7 +56,7 @@ def test_it_finds_the_best_of_all_strategies(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_it_respects_memory(seed: int) -> None:
     problem = random_problem(seed, memory=900)
-    found = MAKERS["search"](problem, budget=Budget(moves=6000), seed=seed)
+    found = MAKERS["search"](problem, budget=Budget(deterministic=6.0), seed=seed)
     best = optimum(problem)
     if best is None:
         assert found.feasible or "memory" in found.reason or "parameters" in found.reason
@@ -64,7 +65,11 @@ def test_it_respects_memory(seed: int) -> None:
         assert found.makespan <= best
 
 
-BUDGETS = [Budget(0.001), Budget(0.1), *(Budget(moves=moves) for moves in (0, 1, 40, 900))]
+BUDGETS = [
+    Budget(0.001),
+    Budget(0.1),
+    *(Budget(deterministic=moves / 1000) for moves in (0, 1, 40, 900)),
+]
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -101,9 +106,9 @@ def test_what_compiles_beyond_the_limit_costs_no_start(
 def test_it_is_never_worse_than_pipedream_and_alpa(seed: int) -> None:
     problem = random_problem(seed)
     moves = (len(problem.groups) * len(problem.cluster)) ** 2
-    found = MAKERS["search"](problem, budget=Budget(moves=moves))
+    found = MAKERS["search"](problem, budget=Budget(deterministic=moves / 1000))
     for name in ("pipedream", "alpa"):
-        peer = MAKERS[name](problem, budget=Budget(moves=1000)).makespan
+        peer = MAKERS[name](problem, budget=Budget(deterministic=1.0)).makespan
         if peer is not None:
             assert found.makespan is not None
             assert found.makespan <= peer, name
@@ -115,7 +120,9 @@ def test_what_fits_memory_is_better_than_what_does_not(moves: int) -> None:
     times = [Line(beta=Fraction(1)), Line(beta=Fraction(100))]
     graph = chain(1, ("fast", "slow"), forward=[times], weights=300)
     here = cluster(["fast", "slow"], bandwidth=2, memory=[700, 10**6])
-    found = MAKERS["search"](StrategyProblem(graph, here, 12), budget=Budget(moves=moves))
+    found = MAKERS["search"](
+        StrategyProblem(graph, here, 12), budget=Budget(deterministic=moves / 1000)
+    )
     assert found.feasible
     assert found.strategy is not None
     assert found.strategy.decisions[0].devices == (1,)
@@ -140,13 +147,15 @@ def test_starts_that_were_not_judged_are_said() -> None:
     found = MAKERS["search"](asked, budget=Budget(0.001))
     assert found.feasible
     assert "starts not judged for want of time" in found.reason
-    counted = MAKERS["search"](asked, budget=Budget(moves=1))
+    counted = MAKERS["search"](asked, budget=Budget(deterministic=0.001))
     assert "not judged" not in counted.reason
 
 
 def test_a_limit_of_moves_makes_it_repeatable() -> None:
     problem = random_problem(3)
-    one, two = (MAKERS["search"](problem, budget=Budget(moves=700), seed=5) for _ in range(2))
+    one, two = (
+        MAKERS["search"](problem, budget=Budget(deterministic=0.7), seed=5) for _ in range(2)
+    )
     assert one.strategy == two.strategy
     assert one.moves == two.moves
     assert one.moves <= 710
@@ -157,7 +166,7 @@ def test_other_options_are_judged_as_asked() -> None:
     asked = StrategyProblem(
         problem.graph, problem.cluster, 12, problem.groups, Options(replicas="separate")
     )
-    found = MAKERS["search"](asked, budget=Budget(moves=300))
+    found = MAKERS["search"](asked, budget=Budget(deterministic=0.3))
     assert found.feasible
     assert "separate" in found.reason
     assert found.compiled is not None
@@ -192,8 +201,8 @@ def test_more_bandwidth_never_worsens_the_optimum_in_the_best_order() -> None:
         problem = StrategyProblem(graph, cluster(["a", "a"], bandwidth=rate, latency=1), 6)
         makespans = []
         for action in actions(problem)[0]:
-            made = judge(problem, [action.decision], Budget().clock())
-            best = ordered(made, methods=("cpsat",), budget=Budget(60), workers=1)
+            made = evaluate_exactly(problem, [action.decision], Clock())
+            best = ordered(made, methods=("cpsat",), budget=Budget(60, 1))
             assert best.optimal
             makespans.append(best.makespan)
         values.append(min(makespans))

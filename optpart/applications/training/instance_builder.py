@@ -1,4 +1,4 @@
-"""The vertices of a compiled strategy while they are made, and the instance that they become."""
+"""Builder of the instance that a strategy is compiled to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from optpart.applications.training.cluster import TrainingCluster
-from optpart.applications.training.compiled import CompiledVertex, Kind, Options, Tensor
+from optpart.applications.training.compiled import CompiledVertex, Options, Tensor, VertexKind
 from optpart.applications.training.graph import CONTROL, TrainingGraph
 from optpart.base.errors import InputError
 from optpart.problem.cluster import Cluster, Device
@@ -19,8 +19,8 @@ from optpart.problem.model import Model
 from optpart.problem.rational import RationalArray, shown
 
 
-class Draft:
-    """Vertices, outputs and edges that have been made so far.
+class InstanceBuilder:
+    """Builder of the instance of a strategy: vertices, outputs and edges so far.
 
     Devices are those of the cluster; the next number stands for the queue of AllReduces.
     """
@@ -144,7 +144,7 @@ class Draft:
                 raise self.no_link(self.vertices[u].operation, d, e)
 
     def _share_links(self, devices: list[Device], names: set[str]) -> None:
-        """Send every tensor that crosses through a vertex on the link that it shares."""
+        """Add a vertex on a shared link for every tensor that crosses it."""
         cluster = self.cluster
         links: dict[int | None, int] = {}
         sent: dict[tuple[int, int, int], Tensor] = {}
@@ -163,7 +163,7 @@ class Draft:
                 signal, size = output == CONTROL, self.size((u, output))
                 what = "signal" if signal else f"output {output}"
                 transfer = self.vertex(
-                    self.vertices[u]._replace(kind=Kind.TRANSFER, device=links[server]),
+                    self.vertices[u]._replace(kind=VertexKind.TRANSFER, device=links[server]),
                     f"{what} of {self._names[u]} to {cluster.names[e]}",
                     cluster.transfer(d, e, size),
                     [] if signal else [size],
