@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import optpart as op
-from bench.output import columns
+from bench.output import columns, machine
 from bench.store import ROOT, Row, Values
 from optpart.interop.formats.cluster_toml import loads_named
 from optpart.problem.workload import Workload
@@ -56,7 +56,7 @@ _GPT2 = {
     "vocab_size": 8000, "n_embd": 768, "n_layer": 8, "n_head": 12, "n_positions": 64,
     "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
-TRANSFORMERS = {"llama": _SIZES, "mixtral": _SIZES, "gpt2": _GPT2, "bert": _SIZES, "opt": _SIZES}
+TRANSFORMERS = {"llama": _SIZES, "mixtral": _SIZES, "gpt2": _GPT2, "bert": _SIZES, "phi3": _SIZES}
 MODULES: dict[str, Callable[[], Any]] = {
     "resnet-50": lambda: _small_models().resnet_50(),
     "vit": lambda: _small_models().vit(768, 8),
@@ -73,11 +73,15 @@ def _small_models() -> Any:
 def runs() -> Iterator[tuple[Values, Callable[[], Values]]]:
     """Yield all runs, and what makes them."""
     for name in TRANSFORMERS:
-        yield {"here": "accelerate", "model": name}, lambda name=name: of_accelerate(name)
+        yield {"here": "accelerate", "model": name}, lambda name=name: of_accelerate(name) | on()
     for name in MODULES:
-        yield {"here": "torch", "model": name}, lambda name=name: of_torch(name)
+        yield {"here": "torch", "model": name}, lambda name=name: of_torch(name) | on()
     for name in MODULES:
-        yield {"here": "onnxruntime", "model": name}, lambda name=name: of_onnx(name)
+        yield {"here": "onnxruntime", "model": name}, lambda name=name: of_onnx(name) | on()
+
+
+def on() -> Values:
+    return {"machine": machine("torch", "transformers", "accelerate", "onnxruntime")}
 
 
 # --- what a process holds ------------------------------------------------------------------------
@@ -432,6 +436,9 @@ def _bytes(tensor: Any) -> int:
 
 def table(rows: list[Row]) -> Iterator[str]:
     """Write what was found beside what was said."""
+    yield "PLANS THAT RUN HERE"
+    yield f"{rows[-1].result['machine']}; other programs ran at the same time."
+    yield (__doc__ or "").partition("\n\n")[2]
     head = (
         "runtime, model", "device", "weights", "said", "", "memory", "said", "", "loading",
         "time", "said", "",
