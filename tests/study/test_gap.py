@@ -57,7 +57,9 @@ def test_the_reference_is_the_optimum_if_it_is_proven() -> None:
 
 
 def test_a_table_states_the_unit_of_the_times_of_each_instance() -> None:
-    both = [compare(replace(chain(), time_unit=unit), ["heft"], budget=BUDGET) for unit in ("ns", "")]
+    both = [
+        compare(replace(chain(), time_unit=unit), ["heft"], budget=BUDGET) for unit in ("ns", "")
+    ]
     rows = csv.DictReader(io.StringIO(to_csv(both)))
     assert [row["time_unit"] for row in rows] == ["ns", ""]
 
