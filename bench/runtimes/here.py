@@ -13,12 +13,13 @@ stage of the pipeline, which talk by gloo; one per part of the ONNX model.
 - time: median of some runs, with one thread per process.
 
 What is off: of a mixture, transformers joins the experts of a layer into one tensor, a copy beside
-the pages of the file, which stay mapped and count, though the system may drop them. oneDNN keeps copies of the weights of convolutions in layouts of its own (without it,
-ResNet-50 takes 57.5 and 46.0 MB); a few MB more are buffers of gloo and work space of products, in
-small stages a larger part. ONNX Runtime maps weights, so that rows of an embedding that nobody
-reads take no memory; it holds more than tensors where the matrix of the head is used. Nothing of
-this is in a plan. Times are of a machine that was busy: what was measured before for the plan and
-what was measured of the run had unlike shares of it.
+the pages of the file, which stay mapped and count, though the system may drop them. oneDNN keeps
+copies of the weights of convolutions in layouts of its own (without it, ResNet-50 takes 57.5 and
+46.0 MB); a few MB more are buffers of gloo and work space of products, in small stages a larger
+part. ONNX Runtime maps weights, so that rows of an embedding that nobody reads take no memory; it
+holds more than tensors where the matrix of the head is used. Nothing of this is in a plan. Times
+are of a machine that was busy: what was measured before for the plan and what was measured of the
+run had unlike shares of it.
 """
 
 from __future__ import annotations
