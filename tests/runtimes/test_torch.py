@@ -90,9 +90,10 @@ def test_a_stage_holds_its_own_weights_only_if_its_rank_is_named():
     model, stages = Transposing(), (("cpu0", ""), ("cpu1", "two"))
     other = weakref.ref(model.one.weight)
     pipe = PlacedModule(None, stages, (torch.randn(2, 4, 8),), ()).apply(model, 1)
-    stage = pipe.get_stage_module(1)
-    del model
+    stage, kept = pipe.get_stage_module(1), pipe.info()  # which build_stage hands to the stage
+    del model, pipe
     gc.collect()
+    assert kept.num_stages == 2
     assert [*stage.state_dict()] == ["two.weight", "two.bias"]
     assert other() is None
 
