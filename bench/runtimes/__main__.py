@@ -1,6 +1,8 @@
 """Plans for accelerate beside those of its own rule, under the same limits of memory.
 
-    python bench/runtimes [-o bench/results/runtimes]
+    python bench/runtimes [--here] [-o bench/results/runtimes]
+
+With ``--here``, plans are run instead: :mod:`bench.runtimes.here`.
 
 Models of many architectures have the default sizes of their configurations in transformers; their
 weights are drawn nowhere. A card holds a part of each, the processor half of the rest, and a disk
@@ -26,6 +28,7 @@ from typing import Any
 
 import optpart as op
 from bench.output import columns, machine
+from bench.runtimes import here
 from bench.store import RESULTS, Row, Store, Values
 from optpart.base.files import ANY, write_text
 from optpart.interop.costs.costed import Costed
@@ -171,7 +174,7 @@ def table(rows: list[Row]) -> Iterator[str]:
     """Write what was found."""
     yield "PLANS FOR ACCELERATE"
     yield f"{rows[0].result['machine']}; {SECONDS:g} s for each plan of optpart"
-    yield __doc__.split("\n\n")[2].replace("\n", " ")
+    yield __doc__.split("\n\n")[3].replace("\n", " ")
     yield "time: milliseconds per token or forward pass, in the model; told: with less memory."
     yield ""
     head = (
@@ -223,14 +226,19 @@ def main() -> None:
     parser = argparse.ArgumentParser("runtimes", description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "runtimes")
     parser.add_argument("--only", choices=MODELS, help="no more than this model")
+    parser.add_argument("--here", action="store_true", help="run plans on this machine")
     given = parser.parse_args()
     logging.getLogger("accelerate").setLevel(logging.ERROR)
-    store = Store(given.output / "runs.jsonl")
-    for name in MODELS if given.only is None else (given.only,):
-        for part in PARTS:
-            measure(store, name, part)
-    text = "\n".join(table(store.rows()))
-    write_text(given.output / "table.txt", text + "\n", ANY)
+    store = Store(given.output / ("here.jsonl" if given.here else "runs.jsonl"))
+    if given.here:
+        for run, call in here.runs():
+            print(*run.values(), store.run(run, call).result, flush=True)
+    else:
+        for name in MODELS if given.only is None else (given.only,):
+            for part in PARTS:
+                measure(store, name, part)
+    text = "\n".join((here.table if given.here else table)(store.rows()))
+    write_text(given.output / ("here.txt" if given.here else "table.txt"), text + "\n", ANY)
     print(text)
 
 

@@ -160,7 +160,7 @@ def named(
 ) -> dict[str, str]:
     """Return what the target calls each device of a plan.
 
-    Names of devices that the plan does not use are ignored; :func:`unused` tells them.
+    Names of other devices are ignored; :func:`unused` tells them, and refuses what is no device.
 
     Parameters
     ----------
@@ -178,12 +178,8 @@ def named(
     Raises
     ------
     InputError
-        If a name is not valid, two devices have the same, or the cluster has no such device.
+        If a name is not valid, or two devices have the same.
     """
-    for device in names:
-        if plan.types and device not in plan.types:
-            remedy = choice(device, plan.types)
-            raise InputError(f"name {device!r}", "there is no such device", remedy)
     found = {device: names.get(device, device) for device in plan.devices}
     of_name: dict[str, str] = {}
     for device, name in found.items():

@@ -261,13 +261,13 @@ def place_model(
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
     handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
+    text = handing.told(result)
     whole = not any(name.endswith(".attention") for name in read.graph.names)
-    if row.in_order and whole and not handing.fits(result):
+    if row.in_order and whole and text.target != row.targets[0]:
         again = _in_order(result, max(0.0, end - clock.now()))
         if again.schedule is not None:
             tell([_AGAIN])
-            result = again
-    text = handing.told(result)
+            result, text = again, handing.told(again)
     tell(text.remarks)
     return Placed(result, row.name, text.command, text.file, remarks)
 
@@ -317,6 +317,7 @@ def _runtime(form: Format, asked: str | None) -> Runtime:
 
 
 class _Told(NamedTuple):
+    target: str
     command: str
     file: str
     remarks: list[str]
@@ -332,14 +333,6 @@ class _Handing:
     model: str
     output: str | Path | None
     shapes: Mapping[str, int] | None
-
-    def fits(self, result: Result) -> bool:
-        """Return whether the first target can express a plan."""
-        try:
-            self._exported(result, self.row.targets[0])
-        except InputError:
-            return False
-        return True
 
     def told(self, result: Result) -> _Told:
         """Tell the runtime a plan by the first target that can express it."""
@@ -361,7 +354,7 @@ class _Handing:
         }
         meant = {name: value for name, value in options.items() if name in target(to).takes}
         text, remarks = export(result, to, file or None, **meant)
-        return _Told(row.command(self.model, self.read, text, file), file, remarks)
+        return _Told(to, row.command(self.model, self.read, text, file), file, remarks)
 
 
 def _called(row: Runtime, device: str) -> str:

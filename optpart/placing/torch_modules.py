@@ -61,11 +61,17 @@ class PlacedModule:
     example_inputs: tuple[Any, ...]
     remarks: tuple[str, ...]
 
-    def apply(self, module: Any) -> Any:
+    def apply(self, module: Any, rank: int | None = None) -> Any:
         """Split a module, and return the ``Pipe`` of ``torch.distributed.pipelining``.
 
         Rank ``i`` runs ``pipe.build_stage(i, device)`` under a schedule, such as ``ScheduleGPipe``;
         :attr:`stages` says which device that is. A microbatch is what the plan was made for.
+
+        Parameters
+        ----------
+        module : torch.nn.Module
+        rank : int, optional
+            Keep this stage only: PyTorch's stages hold the whole pipe, and so the weights of all.
 
         Raises
         ------
@@ -95,6 +101,11 @@ class PlacedModule:
             raise InputError("module", problem, "give the module that was placed")
         for number in range(pipe.num_stages):
             _without_gaps(pipe.get_stage_module(number))
+        if rank is not None:
+            kept = pipe.get_stage_module(rank)
+            for name, stage in [*pipe.split_gm.named_children()]:
+                if stage is not kept:
+                    delattr(pipe.split_gm, name)
         return pipe
 
 

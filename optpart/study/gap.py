@@ -29,6 +29,7 @@ from optpart.study import library
 from optpart.study.engine import Engine, local
 from optpart.study.run import Run, Watch, interrupted, is_final
 from optpart.study.store import RowError, Store
+from optpart.study.stored import strongest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -483,8 +484,9 @@ def _keep_bound(
 
     So that whoever reads the store has the same bound as this sweep.
     """
-    bounds = [r.lower_bound for r in results.values() if r.lower_bound is not None and not r.given]
-    if reference.bound is None or reference.bound <= max(bounds, default=Fraction(0)):
+    best = strongest(result for result in results.values() if not result.given)
+    known = None if best is None else best.lower_bound
+    if reference.bound is None or reference.bound <= (known or 0):
         return
     for run, result in results.items():
         if run.method == EXACT and run not in kept and not result.refused:
@@ -568,23 +570,22 @@ def _reference(
     for result in results:
         if result.status is Status.INFEASIBLE and not result.given:
             return Reference(None, None, infeasible=result.reason, bound_by=result.method)
-    bounds = [
-        (result.lower_bound, result.method)
-        for result in results
-        if result.lower_bound is not None and not result.given
-    ]
+    best_bounded = strongest(result for result in results if not result.given)
+    bound, bound_by = None, ""
+    if best_bounded is not None:
+        bound, bound_by = best_bounded.lower_bound, best_bounded.method
     claims = [r.claim for r in results if r.claim is not None and not r.given]
     if known.bound is not None and holds(LIBRARY, known.bound):
         claims.append(Claim(THE_LIBRARY, {"makespan": known.bound}))
-    if makespan is None or makespan not in (bound for bound, _ in bounds):
+    if makespan is None or makespan != bound:
         # What is claimed to be closed is proven again if that is cheap.
         closed = makespan is not None and makespan in (claim.lower_bound for claim in claims)
         combinatorial = best_bound(instance, seconds, makespan, among=CHEAP if closed else among)
         if holds(combinatorial.name, combinatorial.value):
             if combinatorial.value is None:
                 return Reference(None, None, infeasible=feasibility.excluded(instance, "bounds"))
-            bounds.append((combinatorial.value, combinatorial.name))
-    bound, bound_by = max(bounds, key=lambda pair: pair[0], default=(None, ""))
+            if bound is None or combinatorial.value > bound:
+                bound, bound_by = combinatorial.value, combinatorial.name
     proven: dict[Measure, Fraction] = {} if bound is None else {"makespan": bound}
     beyond = [left for claim in claims if (left := claim.beyond(proven)) is not None]
     claim = max(beyond, key=lambda claim: (claim.infeasible, claim.lower_bound or 0), default=None)

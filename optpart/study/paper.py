@@ -14,7 +14,7 @@ from optpart.base.escaping import visible
 from optpart.base.rounding import double
 from optpart.solution.result import Status
 from optpart.study.statistics import bootstrap_mean, holm, integral, signed_rank
-from optpart.study.stored import StoredRun
+from optpart.study.stored import StoredRun, strongest
 
 #: Stands for a factor that an instance does not state.
 NOT_STATED = "–"
@@ -161,7 +161,7 @@ class Comparison:
             for sha, of in _by_instance(self.runs).items()
         }
         self._bound = {
-            sha: max((r.lower_bound for r in of if r.lower_bound is not None), default=None)
+            sha: None if (best := strongest(of)) is None else best.lower_bound
             for sha, of in _by_instance(self.runs).items()
         }
         self._check_verified()

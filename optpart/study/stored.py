@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.escaping import visible
@@ -16,7 +16,7 @@ from optpart.interop.formats.json import parse_json, version
 from optpart.interop.formats.result import FORMAT
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.result import Status
+from optpart.solution.result import Result, Status
 from optpart.study import library
 from optpart.study.arrival import rebuild
 from optpart.study.store import Row, read_rows
@@ -54,6 +54,8 @@ class StoredRun:
         The :func:`~optpart.methods.fingerprint.fingerprint` of the method; empty if not known.
     is_latest : bool
         Whether it was made by the code of the last sweep with this method.
+    time_unit : str
+        Of makespan and bound; empty if the instance states none, or is not known.
     """
 
     instance: str
@@ -75,6 +77,7 @@ class StoredRun:
     is_latest: bool = True
     memory: int = 0
     is_verified: bool = False
+    time_unit: str = ""
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -91,6 +94,19 @@ class StoredRun:
             rf"(?:^|-){re.escape(name)}(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=-|$)", self.instance
         )
         return found[1] if found else None
+
+
+Bounded = TypeVar("Bounded", Result, StoredRun)
+
+
+def strongest(found: Iterable[Bounded]) -> Bounded | None:
+    """Return the first of those with the largest lower bound; ``None`` if none has a bound.
+
+    No placement and no order may have been given for them. ``gap`` takes its bound from it, and so
+    does whoever reads a store.
+    """
+    bounded = (each for each in found if each.lower_bound is not None)
+    return max(bounded, key=lambda each: each.lower_bound or 0, default=None)
 
 
 def read_runs(path: str | Path, instances: Iterable[Instance] = ()) -> list[StoredRun]:
@@ -144,6 +160,7 @@ def _run(row: Row, known: dict[str, Instance | None]) -> StoredRun:
             code=code,
             is_latest=row.is_latest,
             is_verified=instance is not None,
+            time_unit="" if instance is None else instance.time_unit,
             status=Status(found["status"]),
             makespan=_number(found["makespan"]),
             lower_bound=_number(found["lower_bound"]),

@@ -82,8 +82,8 @@ def test_a_name_of_a_device_that_is_not_used_is_ignored_and_said() -> None:
     options = Options(names={"a": "0", "c": "1"}, architecture="llama")
     found = export(plan("a a"), target("device-map"), options, None)
     assert found.remarks[-1] == "The plan uses no device 'c', whose name is ignored."
-    with pytest.raises(InputError, match=r"name 'c': there is no such device; choose one of a"):
-        device_map(replace(plan("a a"), types={"a": "GPU"}), names=options.names)
+    with pytest.raises(InputError, match=r"name 'c': the cluster has no such device; .* one of a"):
+        export(replace(plan("a a"), types={"a": "GPU"}), target("device-map"), options, None)
 
 
 @pytest.mark.parametrize(

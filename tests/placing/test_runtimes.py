@@ -108,3 +108,16 @@ def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch)
     devices = [plan[f"block.{number}"] for number in range(40)]
     assert "cpu" in devices
     assert devices == sorted(devices, key=lambda device: (device != "cpu", devices.index(device)))
+
+
+def test_a_wrong_name_is_refused_before_anything_is_solved_again(desk, monkeypatch):
+    solved = []
+
+    def solve(instance, **options):
+        solved.append(options)
+        return op.solve(instance, **options)
+
+    monkeypatch.setattr(runtimes, "solve", solve)
+    with pytest.raises(InputError, match="device 'cuda0': is called 'a b', which the target"):
+        runtimes.place_model("llama-2-13b", desk, names={"cuda0": "a b"}, seconds=30)
+    assert len(solved) == 1

@@ -21,11 +21,14 @@ def resnet_50():
     return Logits(transformers.ResNetForImageClassification(transformers.ResNetConfig()))
 
 
-def vit():
+def vit(width=192, blocks=6):
     import transformers
 
-    sizes = {"hidden_size": 192, "intermediate_size": 768, "num_attention_heads": 3}
-    config = transformers.ViTConfig(image_size=64, patch_size=16, num_hidden_layers=6, **sizes)
+    sizes = {
+        "hidden_size": width, "intermediate_size": 4 * width, "num_attention_heads": width // 64,
+        "num_hidden_layers": blocks, "image_size": 64, "patch_size": 16,
+    }  # fmt: skip
+    config = transformers.ViTConfig(**sizes)
     return Logits(transformers.ViTForImageClassification(config))
 
 

@@ -1,7 +1,9 @@
 """PyTorch runs the pipelines of ``op.place`` in two processes, and computes what it did before."""
 
+import gc
 import re
 import socket
+import weakref
 from pathlib import Path
 
 import pytest
@@ -60,7 +62,7 @@ def stage(rank, name, stages, example_inputs, port, place):
 
     torch.manual_seed(0)
     model = MODELS[name]().eval()
-    pipe = PlacedModule(None, stages, example_inputs, ()).apply(model)
+    pipe = PlacedModule(None, stages, example_inputs, ()).apply(model, rank)
     address = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=address, rank=rank, world_size=2)
     with torch.no_grad():
@@ -82,6 +84,18 @@ def test_what_a_stage_sends_is_contiguous():
     assert sent.shape == (2, 16, 4)
     assert sent.is_contiguous()
     assert torch.equal(pipe.get_stage_module(1)(sent), model(*given))
+
+
+def test_a_stage_holds_its_own_weights_only_if_its_rank_is_named():
+    model, stages = Transposing(), (("cpu0", ""), ("cpu1", "two"))
+    other = weakref.ref(model.one.weight)
+    pipe = PlacedModule(None, stages, (torch.randn(2, 4, 8),), ()).apply(model, 1)
+    stage, kept = pipe.get_stage_module(1), pipe.info()  # which build_stage hands to the stage
+    del model, pipe
+    gc.collect()
+    assert kept.num_stages == 2
+    assert [*stage.state_dict()] == ["two.weight", "two.bias"]
+    assert other() is None
 
 
 def test_a_module_is_left_as_it_was():

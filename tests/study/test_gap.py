@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Callable
@@ -34,7 +35,7 @@ from optpart.solution.result import Result
 from optpart.study import library
 from optpart.study.gap import Comparison, compare, excess, summarise, sweep
 from optpart.study.report.console import PlainConsole
-from optpart.study.report.gap_table import print_comparison
+from optpart.study.report.gap_table import print_comparison, to_csv
 
 BUDGET = Budget(seconds=10, workers=1)
 
@@ -53,6 +54,14 @@ def test_the_reference_is_the_optimum_if_it_is_proven() -> None:
     by_name = {result.method: result for result in comparison.results}
     assert comparison.is_optimal(by_name["fastest+pct"])
     assert comparison.over_reference(by_name["hash+pct"]) == pytest.approx(8 / 6 - 1)
+
+
+def test_a_table_states_the_unit_of_the_times_of_each_instance() -> None:
+    both = [
+        compare(replace(chain(), time_unit=unit), ["heft"], budget=BUDGET) for unit in ("ns", "")
+    ]
+    rows = csv.DictReader(io.StringIO(to_csv(both)))
+    assert [row["time_unit"] for row in rows] == ["ns", ""]
 
 
 @pytest.fixture

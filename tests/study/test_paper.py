@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import sqlite3
 from dataclasses import replace
@@ -14,6 +16,7 @@ from optpart import Budget, InputError
 from optpart.interop.generate.families import fft
 from optpart.solution.result import Status
 from optpart.study.paper import NOT_STATED, Comparison, Row
+from optpart.study.report.paper.tables import runs_csv
 from optpart.study.run import Run, execute
 from optpart.study.store import Store
 from optpart.study.stored import StoredRun, read_runs
@@ -134,6 +137,12 @@ def test_false_claims_are_refused(false: StoredRun) -> None:
         false = replace(false, status=Status.INFEASIBLE)
     with pytest.raises(InputError, match="a has a schedule of 4"):
         Comparison([run("x", "a", 4), false])
+
+
+def test_the_table_of_runs_states_the_unit_of_their_times() -> None:
+    runs = [replace(run("a", "m", 6), time_unit="ns"), run("b", "m", 6)]
+    rows = csv.DictReader(io.StringIO(runs_csv(Comparison(runs))))
+    assert [row["time_unit"] for row in rows] == ["ns", ""]
 
 
 def test_optimal_is_what_any_run_proves() -> None:

@@ -182,7 +182,8 @@ def _profile(workload: Workload, path: str | Path, device: str) -> Profile:
         if ort_profile.sniff(document):
             return ort_profile.from_document(document)
         if torch_profile.sniff(document):
-            return torch_profile.from_document(document, names)
+            kinds = () if workload.work is None else workload.work.kinds
+            return torch_profile.from_document(document, names, kinds)
         raise InputError("", "is no profile that is known", f"give {_FILES}")
 
 

@@ -2,14 +2,14 @@
 
 The complete events (``"ph": "X"``) that count, with ``ts`` and ``dur`` in microseconds:
 
-- ``cpu_op``: an operator such as ``aten::conv2d``, on a thread of the host. One that no other
-  encloses is called as ``torch.fx`` calls the node of its call: ``conv2d``, ``conv2d_1``, and so on
-  in the order of execution, provided that the graph has just as many nodes of this name. An
-  operator of another name stands for its kind, such as ``aten.chunk``: a vertex that is called
-  after one of several outputs (``getitem``) is matched by that;
+- ``cpu_op``: an operator such as ``aten::conv2d``, on a thread of the host. It is the call of a
+  vertex of its kind (``aten.conv2d``) or, of a graph without kinds, of one that ``torch.fx`` calls
+  after it (``conv2d``, ``conv2d_1``), in the order of execution, provided that the graph has just
+  as many of them. Those count that no other one of the graph encloses: of a graph of linear layers
+  ``aten::linear``, of a decomposed one the ``aten::addmm`` within it;
 - ``user_annotation``: a ``record_function`` range, which has its own name; ``ProfilerStep#3`` is
-  one step, in which every vertex runs once. Without steps, a file in which every operator ran R
-  times as often as the graph has it holds R runs of the model;
+  one step, in which every vertex runs once. Without steps, a file in which most operators ran R
+  times as often as the graph has them holds R runs of the model;
 - ``kernel``, ``gpu_memcpy``, ``gpu_memset``: work on a device, which a call on the host
   (``cuda_runtime``, ``cuda_driver``) of the same ``correlation`` has launched; where no call has,
   the operator of the same ``External id`` counts.
@@ -21,11 +21,13 @@ takes the duration of the range itself.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import zip_longest
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,6 +42,8 @@ _ANNOTATION = {"user_annotation"}
 _CALL = {"cuda_runtime", "cuda_driver", "Runtime"}
 _DEVICE = {"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"}
 _STEP = re.compile(r"ProfilerStep#\d+", re.ASCII)
+#: What ``torch.fx`` calls a node after the first of an operator.
+_NUMBERED = re.compile(r"(.+)_(\d{1,9})", re.ASCII)
 
 Thread: TypeAlias = tuple[str, str]
 
@@ -69,23 +73,22 @@ def sniff(document: Any) -> bool:
     )
 
 
-def read(path: str | Path, names: Collection[str]) -> Profile:
+def read(path: str | Path, names: Sequence[str], kinds: Sequence[str] = ()) -> Profile:
     """Read a profile; every fault is an :class:`InputError` with the file and the event.
 
     Parameters
     ----------
-    names : collection of str
-        Those of the vertices.
+    names, kinds : sequence of str
+        Those of the vertices; without kinds, names tell them.
     """
     with FaultsOf(path):
-        return from_document(parse_json(read_trace(path)), names)
+        return from_document(parse_json(read_trace(path)), names, kinds)
 
 
-def from_document(document: Any, names: Collection[str]) -> Profile:
+def from_document(document: Any, names: Sequence[str], kinds: Sequence[str] = ()) -> Profile:
     """Read a parsed profile."""
     trace = _sorted(document)
-    wanted = set(names)
-    named, unmatched, unnamed = _named(trace, wanted)
+    named, unmatched = _named(trace, names, kinds)
     for ranges in named.values():
         check_flat(ranges)
     _check_steps(trace.steps, named)
@@ -106,7 +109,6 @@ def from_document(document: Any, names: Collection[str]) -> Profile:
             name: tuple(time * _MICROSECOND for time in found)
             for name, found in sorted(times.items())
         },
-        unnamed=unnamed,
         unmatched=tuple(sorted(unmatched)),
         remarks=tuple(remarks),
     )
@@ -180,51 +182,71 @@ def _identifier(event: dict[str, Any], key: str) -> str | None:
 
 
 def _named(
-    trace: _Trace, wanted: set[str]
-) -> tuple[dict[Thread, list[Range]], set[str], dict[str, tuple[str, ...]]]:
-    """Return the ranges of vertices by thread, the names of all other ones, and those by kind."""
+    trace: _Trace, names: Sequence[str], kinds: Sequence[str]
+) -> tuple[dict[Thread, list[Range]], set[str]]:
+    """Return the ranges of vertices by thread, and the names of all other ones."""
     found: dict[Thread, list[Range]] = {}
-    unnamed: dict[str, tuple[str, ...]] = {}
-    unmatched = set()
+    unmatched, wanted = set(), set(names)
     for thread, ranges in trace.annotations.items():
         for each in ranges:
             if each.name in wanted:
                 found.setdefault(thread, []).append(each)
             else:
                 unmatched.add(each.name)
-    outer = [
-        (each, thread) for thread, ranges in trace.operators.items() for each in _outermost(ranges)
-    ]
-    outer.sort(key=lambda pair: pair[0].start)
-    calls: dict[str, dict[int, list[tuple[Range, Thread]]]] = {}
-    for each, thread in outer:
-        step = _step_of(each, trace.steps)
-        if step is not None:
-            base = each.name.rpartition("::")[2]
-            calls.setdefault(base, {}).setdefault(step, []).append((each, thread))
     named = {
         thread: sorted(ranges, key=lambda each: each.start) for thread, ranges in found.items()
     }
-    runs = 1 if trace.steps else _runs(calls, wanted)
+    nodes = _nodes(names, kinds, {each.name for ranges in named.values() for each in ranges})
+    calls: dict[str, dict[int, list[tuple[Range, Thread]]]] = {}
+    for thread, ranges in trace.operators.items():
+        known = _outermost([each for each in ranges if _base(each.name) in nodes])
+        starts = [each.start for each in known]
+        unmatched |= {
+            _base(each.name)
+            for each in _outermost(ranges)
+            if bisect_left(starts, each.start) == bisect_left(starts, each.end)
+            and _base(each.name) not in nodes
+        }
+        for each in known:
+            step = _step_of(each, trace.steps)
+            if step is not None and not _within((each, thread), named):
+                calls.setdefault(_base(each.name), {}).setdefault(step, []).append((each, thread))
+    runs = 1 if trace.steps else _runs(calls, nodes)
     for base, by_step in calls.items():
-        nodes = _nodes(base, wanted)
-        first = next(iter(by_step.values()))
-        kind = first[0][0].name.replace("::", ".")
-        if not nodes and not any(_within(each, named) for of in by_step.values() for each in of):
-            made_up = [base, *(f"{base}_{i}" for i in range(1, len(first) // runs))]
-            if len(first) >= runs and wanted.isdisjoint(made_up):
-                nodes = made_up
-                unnamed[kind] = tuple(made_up)
+        expected = nodes[base] * runs
         if len(by_step) != max(1, len(trace.steps)) or any(
-            len(of_step) != runs * len(nodes) for of_step in by_step.values()
+            len(of_step) != len(expected) for of_step in by_step.values()
         ):
             unmatched.add(base)
-            unnamed.pop(kind, None)
             continue
         for of_step in by_step.values():
-            for node, (each, thread) in zip(nodes * runs, of_step, strict=True):
+            of_step.sort(key=lambda pair: pair[0].start)
+            for node, (each, thread) in zip(expected, of_step, strict=True):
                 found.setdefault(thread, []).append(Range(each.start, each.end, node))
-    return found, unmatched, unnamed
+    return found, unmatched
+
+
+def _base(operator: str) -> str:
+    return operator.rpartition("::")[2]
+
+
+def _nodes(names: Sequence[str], kinds: Sequence[str], named: set[str]) -> dict[str, list[str]]:
+    """Return the vertices that are calls of each operator, without those that have a range."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name, kind in zip_longest(names, kinds, fillvalue=""):
+        numbered = _NUMBERED.fullmatch(name)
+        if name in named:
+            continue
+        if "." in kind:  # in the order of the graph
+            found.setdefault(kind.rpartition(".")[2], []).append((0, name))
+        elif numbered is not None:
+            found.setdefault(numbered[1], []).append((int(numbered[2]), name))
+        else:
+            found.setdefault(name, []).append((0, name))
+    return {
+        base: [name for _, name in sorted(nodes, key=itemgetter(0))]
+        for base, nodes in found.items()
+    }
 
 
 def _within(call: tuple[Range, Thread], named: Mapping[Thread, Sequence[Range]]) -> bool:
@@ -235,18 +257,23 @@ def _within(call: tuple[Range, Thread], named: Mapping[Thread, Sequence[Range]])
     return at >= 0 and each.start < ranges[at].end
 
 
-def _runs(calls: Mapping[str, Mapping[int, Sequence[object]]], wanted: set[str]) -> int:
-    """Return how many runs of the model a file without steps holds: what all operators agree on.
+def _runs(
+    calls: Mapping[str, Mapping[int, Sequence[object]]], nodes: Mapping[str, Sequence[str]]
+) -> int:
+    """Return how many runs of the model a file without steps holds: what most operators agree on.
 
-    One if they do not, so that only those match which ran as often as the graph has them.
+    Others have calls that the graph does not have, such as those of constants. One if there is no
+    such number, so that only those match which ran as often as the graph has them.
     """
-    ratios = {
-        Fraction(len(by_step[0]), len(nodes))
+    ratios = Counter(
+        Fraction(len(of_step), len(nodes[base]))
         for base, by_step in calls.items()
-        if (nodes := _nodes(base, wanted))
-    }
-    ratio = ratios.pop() if len(ratios) == 1 else Fraction(1)
-    return ratio.numerator if ratio.denominator == 1 else 1
+        for of_step in by_step.values()
+    )
+    most = [ratio for ratio, count in ratios.items() if count == max(ratios.values())]
+    if len(most) == 1 and most[0].denominator == 1:
+        return most[0].numerator
+    return 1
 
 
 def _outermost(ranges: list[Range]) -> list[Range]:
@@ -266,14 +293,6 @@ def _step_of(each: Range, steps: Sequence[Range]) -> int | None:
         return 0
     at = bisect_right(steps, each.start, key=lambda step: step.start) - 1
     return at if at >= 0 and each.start < steps[at].end else None
-
-
-def _nodes(base: str, wanted: set[str]) -> list[str]:
-    """Return the vertices that ``torch.fx`` may have named after an operator."""
-    nodes = [base] if base in wanted else []
-    while nodes and (name := f"{base}_{len(nodes)}") in wanted:
-        nodes.append(name)
-    return nodes
 
 
 def _check_steps(steps: Sequence[Range], named: Mapping[Thread, Sequence[Range]]) -> None:

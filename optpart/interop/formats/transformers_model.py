@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,12 @@ def _model(folder: Path) -> Any:
     if not is_there():
         problem = "holds config.json alone, and transformers, which knows the rest, is missing"
         raise InputError("", problem, _INSTALL)
+    return _made(folder, (folder / "config.json").read_bytes())
+
+
+@lru_cache(maxsize=1)  # whoever reads a model and exports its plan needs it twice
+def _made(folder: Path, _: bytes) -> Any:
+    """Make the model of a folder, whose configuration has this content."""
     import torch
     import transformers
 

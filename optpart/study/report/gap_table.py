@@ -273,6 +273,7 @@ def _instance_fields(comparison: Comparison) -> dict[str, Any]:
         "vertices": comparison.instance.vertices,
         "edges": len(comparison.instance.graph.edge_source),
         "devices": comparison.instance.devices,
+        "time_unit": comparison.instance.time_unit,
         "reference_kind": reference.kind,
         **_figure("reference", reference.makespan),
         "reference_by": reference.makespan_by,

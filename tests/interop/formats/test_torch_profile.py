@@ -104,16 +104,37 @@ def test_a_trace_without_steps_holds_whole_runs_of_the_model() -> None:
     assert found.remarks[-1] == "no steps are marked; taken as 3 runs of the model."
 
 
-def test_an_operator_of_another_name_stands_for_its_kind() -> None:
-    found = read(TRACE, ["getitem", *(name for name in EXPORTED if name != "chunk")])
-    assert found.unnamed == {"aten.chunk": ("chunk",)}
-    assert len(found.times["chunk"]) == 3
+def test_operators_are_calls_of_the_vertices_of_their_kind_whatever_these_are_called() -> None:
+    kinds = [f"aten.{name.removesuffix('_1')}" for name in EXPORTED]
+    found = read(TRACE, [f"v{i}" for i in range(len(kinds))], kinds)
+    assert {name: len(times) for name, times in found.times.items()} == {
+        f"v{i}": 3 for i in range(len(kinds))
+    }
+    assert found.times["v5"] == read(TRACE, EXPORTED).times["linear_1"]
 
 
-def test_operators_that_disagree_about_the_runs_match_only_once_each() -> None:
+def test_the_operators_of_a_decomposed_graph_are_found_within_others() -> None:
+    operators = ["cpu_op aten::linear 0 9", "cpu_op aten::addmm 1 7", "cpu_op aten::t 0 1"]
+    events = [
+        event(*text.split()[:2], 100 * run + int(text.split()[2]), int(text.split()[3]))
+        for run in range(2)
+        for text in [*operators, "cpu_op aten::relu 20 2", "cpu_op aten::arange 40 1"]
+    ]
+    found = from_document(events, ["product", "relu"], ["aten.addmm", "aten.relu"])
+    assert found.times == {"product": (7000, 7000), "relu": (2000, 2000)}
+    assert found.unmatched == ("arange",)
+
+
+def test_the_number_of_runs_is_what_most_operators_agree_on() -> None:
     found = read(TRACE, [*EXPORTED, "linear_2"])
+    assert {len(times) for times in found.times.values()} == {3}
+    assert found.unmatched == ("linear",)
+
+
+def test_operators_of_which_as_many_disagree_match_only_once_each() -> None:
+    found = read(TRACE, ["linear", "relu"])
     assert found.times == {}
-    assert "linear" in found.unmatched
+    assert {"linear", "relu"} <= {*found.unmatched}
 
 
 def test_work_without_a_launch_and_outside_of_vertices_is_told_of() -> None:

@@ -29,6 +29,7 @@ def runs_csv(comparison: Comparison) -> str:
                 "version": run.optpart,
                 "status": f"claimed {run.status}" if run.status.proven else str(run.status),
                 "verified": run.is_verified,
+                "time_unit": run.time_unit,
                 **_both("makespan", run.makespan),
                 **_both("lower_bound", run.lower_bound),
                 **_both("best_makespan", best),
