@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.cpop import cpop, critical_path
 from optpart.strategies.partition.ranks import mean_transfer, upward_rank
@@ -14,11 +14,7 @@ from optpart.study.library import load
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = cpop(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, cpop(instance, np.random.default_rng(0)))
 
 
 def path(instance: Instance) -> list[int]:

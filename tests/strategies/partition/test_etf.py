@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
+from task_graphs import devices_and_starts
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.problem.model import Memory
-from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.etf import etf
 from optpart.strategies.partition.ranks import operations_rank
@@ -21,11 +21,7 @@ def found(instance: Instance) -> Partition:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(instance))
 
 
 def nine(devices: int) -> Instance:

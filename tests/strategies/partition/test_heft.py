@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from task_graphs import devices_and_starts
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, load
 from optpart.kernels.compiled import arrays
 from optpart.problem.cluster import Matrix
-from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.ranks import upward_rank
@@ -20,12 +20,7 @@ def ranks(instance: Instance) -> list[float]:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = heft(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    placement = [int(device) for device in partition.placement]
-    return placement, [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, heft(instance, np.random.default_rng(0)))
 
 
 class TestUpwardRank:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from naive_placing import NaivePlacing
 from peft_example import example
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.problem.model import Communication, Memory
@@ -26,11 +27,7 @@ def found(instance: Instance) -> Partition:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(instance))
 
 
 class Placing(NaivePlacing):

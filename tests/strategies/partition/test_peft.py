@@ -5,21 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from peft_example import example
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.kernels.compiled import arrays
-from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.peft import optimistic_costs, peft
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = peft(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, peft(instance, np.random.default_rng(0)))
 
 
 def costs(instance: Instance) -> list[list[float]]:

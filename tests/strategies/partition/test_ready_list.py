@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
 from optpart.problem.model import Communication, Memory
@@ -31,11 +32,7 @@ def found(strategy: Strategy, instance: Instance) -> Partition:
 
 
 def placed_and_started(strategy: Strategy, instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(strategy, instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(strategy, instance))
 
 
 def independent(*times: list[int | None]) -> Instance:
