@@ -189,13 +189,3 @@ class TestConstraints:
         graph = builder.vertex("b", 9).edge("a", "b", None).build()
         devices = [Device("slow", 1), Device("fast", 9)]
         assert placed_and_started(Instance(graph, Cluster.of(devices, 0)))[0] == [0, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for a"):
-            found(instance)
-
-
-def test_of_an_empty_graph() -> None:
-    assert placed_and_started(Instance(GraphBuilder().build(), Cluster.uniform(2))) == ([], [])

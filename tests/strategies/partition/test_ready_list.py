@@ -228,13 +228,3 @@ class TestConstraints:
         graph = builder.vertex("b", 9).edge("a", "b", None).build()
         devices = [Device("slow", 1), Device("fast", 9)]
         assert placed_and_started(strategy, Instance(graph, Cluster.of(devices, 0)))[0] == [0, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self, strategy: Strategy) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 6, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for b"):
-            found(strategy, instance)
-
-    def test_of_an_empty_graph(self, strategy: Strategy) -> None:
-        instance = Instance(GraphBuilder().build(), Cluster.uniform(2))
-        assert placed_and_started(strategy, instance) == ([], [])
