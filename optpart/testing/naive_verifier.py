@@ -99,7 +99,7 @@ class NaiveVerifier:
                 ("device", self._device_shared(where, start, end, transfers)),
                 ("inputs", self._too_early(where, start, end, transfers)),
                 ("link", self._link_shared(where, transfers)),
-                ("memory", self._overfull(where, start, end, transfers)),
+                ("memory", self._overfull(where, start, transfers)),
             ]
         return [rule for rule, broken in found if broken]
 
@@ -202,17 +202,12 @@ class NaiveVerifier:
             )
         return False
 
-    def _overfull(
-        self,
-        where: Sequence[int],
-        start: Sequence[Fraction],
-        end: Sequence[Fraction],
-        transfers: Sequence[Transfer],
-    ) -> bool:
-        """Rule 4."""
+    def peaks(
+        self, where: Sequence[int], start: Sequence[Fraction], transfers: Sequence[Transfer]
+    ) -> list[Fraction]:
+        """Return the most that each device ever holds, all 0 where memory does not count."""
         kind = self.model.get("memory", "none")
-        if kind == "none":
-            return False
+        end = [start[v] + self._run(v, d) for v, d in enumerate(where)]
         always = [Fraction(0)] * len(self.devices)
         held: list[list[tuple[Fraction, Fraction, Fraction]]] = [[] for _ in self.devices]
         began = {(tensor, e): begin for tensor, e, begin, _ in transfers}
@@ -230,7 +225,7 @@ class NaiveVerifier:
                 at = where[v]
                 arrival = end[u] if where[u] == at else arrived[tensor, at]
                 held[at].append((arrival, start[v], self.size[tensor]))
-        else:
+        elif kind == "refcount":
             done = start if self.model.get("release") == "start" else end
             for (u, o), size in self.size.items():
                 users = [v for _, v, tensor in self.edges if tensor == (u, o)]
@@ -241,13 +236,22 @@ class NaiveVerifier:
                         held[d].append((start[u], max(end[u], *freed, *out, end[u]), size))
                     else:
                         held[d].append((began[(u, o), d], max(freed), size))
-        return any(
-            most is not None
-            and any(
-                always[d] + sum(size for a, b, size in held[d] if a <= now < b) > most
-                for now in [Fraction(-1), *(a for a, _, _ in held[d])]
+        return [
+            always[d]
+            + max(
+                (sum(size for a, b, size in spans if a <= now < b) for now, _, _ in spans),
+                default=Fraction(0),
             )
-            for d, most in enumerate(self.capacity)
+            for d, spans in enumerate(held)
+        ]
+
+    def _overfull(
+        self, where: Sequence[int], start: Sequence[Fraction], transfers: Sequence[Transfer]
+    ) -> bool:
+        """Rule 4."""
+        return any(
+            most is not None and peak > most
+            for peak, most in zip(self.peaks(where, start, transfers), self.capacity, strict=True)
         )
 
 

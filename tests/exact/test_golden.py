@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
+from task_graphs import task_graph
 
-from optpart import Cluster, GraphBuilder, Instance, retime
+from optpart import Cluster, Instance, retime
 from optpart.interop.formats import native
 from optpart.methods.cpsat import cpsat
 from optpart.methods.registry import get
@@ -18,14 +18,6 @@ from optpart.solution.result import Budget, Status
 from optpart.solution.verifier import verify
 
 SHARED = Path(__file__).parents[2].parent / "shared"
-
-
-@pytest.fixture(scope="module")
-def classic() -> Any:
-    path = SHARED / "data" / "classic" / "classic.json"
-    if not path.exists():
-        pytest.skip(f"no benchmark data at {path}")
-    return json.loads(path.read_text())
 
 
 def proven(instance: Instance) -> Fraction | None:
@@ -37,19 +29,6 @@ def proven(instance: Instance) -> Fraction | None:
     assert result.lower_bound == result.makespan
     assert result.gap == 0
     return result.makespan
-
-
-def task_graph(weights: list[int], edges: list[list[int]], machines: int) -> Instance:
-    """Tasks numbered from 1; an edge of three numbers has a tensor of the third."""
-    builder = GraphBuilder()
-    for v, weight in enumerate(weights, 1):
-        builder.vertex(str(v), weight)
-    for u, v, *size in edges:
-        if size:
-            builder.edge(str(u), str(v), size=size[0])
-        else:
-            builder.edge(str(u), str(v), None)
-    return Instance(builder.build(), Cluster.uniform(machines, bandwidth=1))
 
 
 class TestHeft2002:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from signalling import signal_with_the_job
+from task_graphs import task_graph
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, UnsupportedError, retime
 from optpart.base.errors import InputError
@@ -31,16 +30,7 @@ from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import random_instance
 
-SHARED = Path(__file__).parents[2].parent / "shared"
 BUDGET = Budget(seconds=30, workers=1)
-
-
-@pytest.fixture(scope="module")
-def classic() -> Any:
-    path = SHARED / "data" / "classic" / "classic.json"
-    if not path.exists():
-        pytest.skip(f"no benchmark data at {path}")
-    return json.loads(path.read_text())
 
 
 def solve(instance: Instance, goal: Goal | None = None, solver: Solver = "HiGHS") -> Result:
@@ -65,19 +55,6 @@ def check(instance: Instance, solver: Solver = "HiGHS") -> bool:
         assert result.lower_bound == best.makespan
         assert result.reason == ""
     return best is not None
-
-
-def task_graph(weights: list[int], edges: list[list[int]], machines: int) -> Instance:
-    """Tasks numbered from 1; an edge of three numbers has a tensor of the third."""
-    builder = GraphBuilder()
-    for v, weight in enumerate(weights, 1):
-        builder.vertex(str(v), weight)
-    for u, v, *size in edges:
-        if size:
-            builder.edge(str(u), str(v), size=size[0])
-        else:
-            builder.edge(str(u), str(v), None)
-    return Instance(builder.build(), Cluster.uniform(machines, bandwidth=1))
 
 
 def independent(n: int, devices: int, seed: int = 0) -> Instance:

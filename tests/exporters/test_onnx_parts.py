@@ -25,7 +25,8 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 FLOAT = TensorProto.FLOAT
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
-MODELS = sorted(LIGHT.glob("*.onnx"))
+#: They have every operator that any light model has: branches, residual sums, shuffled channels.
+MODELS = ["light_densenet121", "light_inception_v1", "light_shufflenet"]
 
 CLUSTER = """
 default_link = "ethernet-1g"
@@ -164,11 +165,11 @@ def agree(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> bool
     return all(found[name].tobytes() == expected[name].tobytes() for name in expected)
 
 
-@pytest.mark.parametrize("light", MODELS, ids=lambda path: path.stem)
-def test_the_parts_compute_what_the_whole_model_does(light: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("light", MODELS)
+def test_the_parts_compute_what_the_whole_model_does(light: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     model = tmp_path / "model.onnx"
-    onnx.save(with_random_weights(light, rng), model)
+    onnx.save(with_random_weights(LIGHT / f"{light}.onnx", rng), model)
     inputs = inputs_of(model, rng)
     expected = whole(model, inputs)
     *_, informative = expected.values()

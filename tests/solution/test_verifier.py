@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -25,10 +24,12 @@ from optpart import (
     Transfers,
     retime,
 )
+from optpart.problem.graph import CONTROL
 from optpart.problem.model import Communication, Release
 from optpart.solution.schedule import crossings
 from optpart.solution.verifier import verify
 from optpart.testing.draw import random_instance
+from optpart.testing.naive_verifier import NaiveVerifier
 from optpart.testing.solutions import Step, random_order, random_placement
 from optpart.testing.strategies import solutions
 
@@ -524,90 +525,19 @@ def test_an_empty_schedule_of_an_empty_graph_is_valid() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def moments(instance: Instance, schedule: Schedule) -> list[Fraction]:
-    """A moment inside every stretch of time in which nothing starts or ends."""
-    times = {time for _, _, *interval in rows(schedule) for time in interval}
-    for v in range(instance.vertices):
-        times |= {schedule.start[v], schedule.end(instance, v)}
-    return [(a + b) / 2 for a, b in pairwise(sorted(times))]
-
-
 def peaks(instance: Instance, schedule: Schedule) -> dict[int, Fraction]:
-    """The most that each device ever holds, by looking at every moment."""
+    """The most that each device ever holds, as an independent verifier counts it."""
     if instance.model.memory == "none":
         return {}
-    use = {
-        "estimate": estimated_use,
-        "edges": use_of_active_edges,
-        "refcount": use_by_reference_count,
-    }[instance.model.memory]
-    return {
-        d: max(
-            (use(instance, schedule, d, t) for t in moments(instance, schedule)),
-            default=Fraction(0),
-        )
-        for d in range(instance.devices)
-    }
-
-
-def edges(instance: Instance) -> list[tuple[int, int, int]]:
     graph = instance.graph
-    return list(
-        zip(
-            graph.edge_source.tolist(),
-            graph.edge_target.tolist(),
-            graph.edge_tensor.tolist(),
-            strict=True,
-        )
-    )
-
-
-def estimated_use(instance: Instance, schedule: Schedule, d: int, _: Fraction) -> Fraction:
-    graph, total = instance.graph, Fraction(0)
-    for v in np.flatnonzero(schedule.placement == d).tolist():
-        outputs = np.flatnonzero(graph.tensor_vertex == v).tolist()
-        inputs = {tensor for _, target, tensor in edges(instance) if target == v}
-        total += graph.memory[v] + sum(graph.tensor_size[t] for t in [*outputs, *inputs])
-    return total
-
-
-def use_of_active_edges(instance: Instance, schedule: Schedule, d: int, t: Fraction) -> Fraction:
-    arrival = {row[:2]: row[3] for row in rows(schedule)}
-    total = Fraction(0)
-    for u, v, tensor in edges(instance):
-        if schedule.placement[v] != d:
-            continue
-        local = schedule.placement[u] == d
-        since = schedule.end(instance, u) if local else arrival[tensor, d]
-        if since < t < schedule.start[v]:
-            total += instance.graph.tensor_size[tensor]
-    return total
-
-
-def use_by_reference_count(instance: Instance, schedule: Schedule, d: int, t: Fraction) -> Fraction:
-    graph, total = instance.graph, Fraction(0)
-    for v in np.flatnonzero(schedule.placement == d).tolist():
-        total += graph.memory[v]
-    for tensor, u in enumerate(graph.tensor_vertex.tolist()):
-        consumers = [v for _, v, x in edges(instance) if x == tensor and schedule.placement[v] == d]
-        wanted = any(
-            t
-            < (
-                schedule.start[v]
-                if instance.model.release == "start"
-                else schedule.end(instance, v)
-            )
-            for v in consumers
-        )
-        moves = [row for row in rows(schedule) if row[0] == tensor]
-        if schedule.placement[u] == d:
-            made = schedule.start[u] < t
-            wanted |= t < schedule.end(instance, u) or any(t < end for *_, end in moves)
-        else:
-            made = any(target == d and start < t for _, target, start, _ in moves)
-        if made and wanted:
-            total += graph.tensor_size[tensor]
-    return total
+    tensors = [
+        (int(u), None if o == CONTROL else int(o))
+        for u, o in zip(graph.tensor_vertex, graph.tensor_output, strict=True)
+    ]
+    moves = [(tensors[tensor], *rest) for tensor, *rest in rows(schedule)]
+    naive = NaiveVerifier(instance.to_dict())
+    found = naive.peaks(schedule.placement.tolist(), schedule.start.fractions(), moves)
+    return dict(enumerate(found))
 
 
 @pytest.mark.parametrize("model", COMMUNICATION, ids=lambda m: f"{m.communication}{m.channels}")

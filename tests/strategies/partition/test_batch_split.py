@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.batch_split import batch_split
 from optpart.strategies.partition.common import Variant
 
@@ -91,16 +90,6 @@ class TestBoth:
             durations=[[5, 3], [6, 4]],
         )
         assert placement(instance, variant) == [0, 1]
-
-    def test_no_device_left_is_an_error(self, variant: Variant) -> None:
-        instance = Instance(
-            diamond().build(), Cluster.uniform(2, memory=2), Model(memory="estimate")
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for d"):
-            placement(instance, variant)
-
-    def test_an_empty_graph(self, variant: Variant) -> None:
-        assert placement(Instance(GraphBuilder().build(), cluster()), variant) == []
 
 
 def test_an_unknown_variant_is_refused() -> None:

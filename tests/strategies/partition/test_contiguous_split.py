@@ -304,13 +304,6 @@ class TestRepair:
         found = placement(instance)
         assert found[0] == found[1] == found[3] != found[2]
 
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        instance = Instance(
-            path(1, 1, 1).build(), Cluster.uniform(1, memory=2), Model(memory="estimate")
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for v0"):
-            partition(instance)
-
 
 @pytest.mark.parametrize("communication", COMMUNICATION)
 @pytest.mark.parametrize("seed", range(60))

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.cpop import cpop, critical_path
 from optpart.strategies.partition.ranks import mean_transfer, upward_rank
 from optpart.study.library import load
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = cpop(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, cpop(instance, np.random.default_rng(0)))
 
 
 def path(instance: Instance) -> list[int]:
@@ -138,10 +132,3 @@ class TestColocation:
         devices = [Device("slow", 1), Device("fast", 3)]
         placement, _ = placed_and_started(Instance(builder.build(), Cluster.of(devices)))
         assert placement == [0, 0, 0]
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-    instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-    with pytest.raises(NoPlacementError, match="no device was left for a"):
-        cpop(instance, np.random.default_rng(0))

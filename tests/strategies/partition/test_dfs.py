@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.strategies.base import NoPlacementError
+from optpart import Cluster, Device, GraphBuilder, InputError, Instance
 from optpart.strategies.partition.common import Variant
 from optpart.strategies.partition.dfs import depth_first
 
@@ -112,19 +111,6 @@ class TestPaper:
     def test_without_traffic_the_execution_time_so_far_decides(self) -> None:
         builder = GraphBuilder().vertex("a", 4).vertex("b", 3)
         assert placement(Instance(builder.build(), two()), "paper") == [1, 0]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_no_device_left_is_an_error(variant: Variant) -> None:
-    builder = GraphBuilder().vertex("a", memory=3).vertex("b", memory=3)
-    instance = Instance(builder.build(), Cluster.uniform(1, memory=5), Model(memory="estimate"))
-    with pytest.raises(NoPlacementError, match="no device was left for b"):
-        placement(instance, variant)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_an_empty_graph(variant: Variant) -> None:
-    assert placement(Instance(GraphBuilder().build(), two()), variant) == []
 
 
 def test_an_unknown_variant_is_refused() -> None:

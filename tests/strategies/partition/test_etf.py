@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
+from task_graphs import devices_and_starts
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.problem.model import Memory
-from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.etf import etf
 from optpart.strategies.partition.ranks import operations_rank
@@ -21,11 +21,7 @@ def found(instance: Instance) -> Partition:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(instance))
 
 
 def nine(devices: int) -> Instance:
@@ -130,13 +126,3 @@ class TestConstraints:
         graph = builder.edge("a", "b", None).build()
         instance = Instance(graph, Cluster.of(devices), Model(memory="estimate"))
         assert placed_and_started(instance)[0] == [1, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for a"):
-            found(instance)
-
-
-def test_of_an_empty_graph() -> None:
-    assert placed_and_started(Instance(GraphBuilder().build(), Cluster.uniform(2))) == ([], [])

@@ -99,13 +99,6 @@ class TestConstraints:
         instance = Instance(layers(4).build(), Cluster.of(devices), Model(memory="estimate"))
         assert placement(instance, "bandwidth") == [0, 0, 1, 1]
 
-    def test_no_device_left_is_an_error(self) -> None:
-        instance = Instance(
-            layers(3).build(), Cluster.uniform(2, memory=1), Model(memory="estimate")
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for v2"):
-            placement(instance)
-
     @pytest.mark.parametrize("communication", get_args(Communication))
     @pytest.mark.parametrize("by", get_args(By))
     @pytest.mark.parametrize("seed", range(40))

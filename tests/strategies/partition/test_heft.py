@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from task_graphs import devices_and_starts
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, load
 from optpart.kernels.compiled import arrays
 from optpart.problem.cluster import Matrix
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.ranks import upward_rank
 
@@ -20,12 +19,7 @@ def ranks(instance: Instance) -> list[float]:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = heft(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    placement = [int(device) for device in partition.placement]
-    return placement, [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, heft(instance, np.random.default_rng(0)))
 
 
 class TestUpwardRank:
@@ -205,10 +199,3 @@ def test_the_order_is_that_of_the_starts() -> None:
     builder.vertex("b", 9, devices=["d1"]).vertex("x", 3, devices=["d1"]).edge("a", "b")
     instance = Instance(builder.build(), Cluster.uniform(2, bandwidth=1))
     assert heft(instance, np.random.default_rng(0)).order == [2, 0, 1]
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-    instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-    with pytest.raises(NoPlacementError, match="no device was left for a"):
-        heft(instance, np.random.default_rng(0))

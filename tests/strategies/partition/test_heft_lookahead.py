@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from naive_placing import NaivePlacing
 from peft_example import example
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.problem.model import Communication, Memory
@@ -26,11 +27,7 @@ def found(instance: Instance) -> Partition:
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(instance))
 
 
 class Placing(NaivePlacing):
@@ -192,13 +189,3 @@ class TestConstraints:
         graph = builder.vertex("b", 9).edge("a", "b", None).build()
         devices = [Device("slow", 1), Device("fast", 9)]
         assert placed_and_started(Instance(graph, Cluster.of(devices, 0)))[0] == [0, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for a"):
-            found(instance)
-
-
-def test_of_an_empty_graph() -> None:
-    assert placed_and_started(Instance(GraphBuilder().build(), Cluster.uniform(2))) == ([], [])

@@ -140,16 +140,6 @@ class TestSubpaths:
         assert placement(Instance(graph, Cluster.uniform(2))) == [1, 1, 0, 0]
 
 
-def test_no_device_left_is_an_error() -> None:
-    instance = Instance(chain(3).build(), Cluster.uniform(2, memory=1), Model(memory="estimate"))
-    with pytest.raises(NoPlacementError, match="no device was left for a"):
-        placement(instance)
-
-
-def test_an_empty_graph() -> None:
-    assert placement(Instance(GraphBuilder().build(), cluster())) == []
-
-
 def test_of_a_long_chain() -> None:
     n = 20_000
     builder = GraphBuilder()

@@ -162,14 +162,3 @@ class TestConstraints:
         cluster = Cluster.of([Device("d0", memory=1), Device("d1", memory=9)])
         instance = Instance(path(1, 1, 1).build(), cluster, Model(memory="estimate"))
         assert placement(instance) == [0, 1, 1]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        instance = Instance(
-            path(1, 1, 1).build(), Cluster.uniform(1, memory=2), Model(memory="estimate")
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for v2"):
-            placement(instance)
-
-
-def test_of_an_empty_graph() -> None:
-    assert placement(Instance(GraphBuilder().build(), Cluster.uniform(2))) == []

@@ -165,15 +165,6 @@ class TestConstraints:
         devices = placement(Instance(graph, Cluster.uniform(2, bandwidth=1)))
         assert devices[0] != devices[1]
 
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        instance = Instance(
-            vertices("ab").vertex("c", 0, memory=1).build(),
-            Cluster.uniform(2, memory=1),
-            Model(memory="estimate"),
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for c"):
-            placement(instance)
-
     @pytest.mark.parametrize("seed", range(60))
     @pytest.mark.parametrize("memory", ["none", "estimate"])
     def test_hold_or_no_placement_is_found(self, seed: int, memory: Memory) -> None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
 from optpart.kernels.compiled import State, arrays, assign, nothing_placed
 from optpart.problem.cluster import Matrix
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.common import Variant
 from optpart.strategies.partition.mite import (
     execution_time,
@@ -377,15 +376,6 @@ class TestBoth:
         builder = GraphBuilder().vertex("a", huge, outputs=[huge]).vertex("b", huge)
         instance = Instance(builder.edge("a", "b").build(), two())
         assert len(placement(instance, variant)) == 2
-
-    def test_no_device_left_is_an_error(self, variant: Variant) -> None:
-        builder = GraphBuilder().vertex("a", memory=3).vertex("b", memory=3)
-        instance = Instance(builder.build(), two((5, 2)), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for b"):
-            placement(instance, variant)
-
-    def test_an_empty_graph(self, variant: Variant) -> None:
-        assert placement(Instance(GraphBuilder().build(), two()), variant) == []
 
 
 def test_an_unknown_variant_is_refused() -> None:

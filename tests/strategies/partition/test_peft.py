@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from peft_example import example
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.kernels.compiled import arrays
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.peft import optimistic_costs, peft
 
 
 def placed_and_started(instance: Instance) -> tuple[list[int], list[float]]:
-    partition = peft(instance, np.random.default_rng(0))
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, peft(instance, np.random.default_rng(0)))
 
 
 def costs(instance: Instance) -> list[list[float]]:
@@ -109,13 +103,3 @@ class TestConstraints:
         devices = [Device("slow", 1), Device("fast", 9, memory=3)]
         instance = Instance(builder.build(), Cluster.of(devices), Model(memory="estimate"))
         assert placed_and_started(instance)[0] == [1, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 7, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for b"):
-            peft(instance, np.random.default_rng(0))
-
-
-def test_of_an_empty_graph() -> None:
-    assert placed_and_started(Instance(GraphBuilder().build(), Cluster.uniform(2))) == ([], [])

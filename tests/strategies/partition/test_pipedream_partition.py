@@ -139,13 +139,6 @@ class TestConstraints:
         instance = Instance(builder.build(), Cluster.uniform(2, memory=4), Model(memory="estimate"))
         assert placement(instance) == [0, 1, 0, 1]
 
-    def test_no_device_left_is_an_error(self) -> None:
-        instance = Instance(
-            path(1, 1, 1).build(), Cluster.uniform(2, memory=1), Model(memory="estimate")
-        )
-        with pytest.raises(NoPlacementError, match="no device was left for v2"):
-            placement(instance)
-
     @pytest.mark.parametrize("communication", get_args(Communication))
     @pytest.mark.parametrize("seed", range(40))
     def test_all_hold(self, seed: int, communication: Communication) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.random_hashing import random_hashing
 
 
@@ -75,11 +74,3 @@ def test_a_group_stays_together_and_comes_first() -> None:
         chosen = placement(Instance(graph, cluster, Model(memory="estimate")), seed)
         assert chosen[7] == chosen[9] == chosen[29]
         assert np.bincount(chosen).tolist() == [3] * 10
-
-
-def test_no_device_left_is_an_error() -> None:
-    instance = Instance(
-        singles(3, memory=2).build(), Cluster.uniform(2, memory=3), Model(memory="estimate")
-    )
-    with pytest.raises(NoPlacementError, match="no device was left for v2"):
-        placement(instance)

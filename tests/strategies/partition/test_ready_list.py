@@ -9,6 +9,7 @@ from statistics import median
 import numpy as np
 import pytest
 from naive_placing import NaivePlacing
+from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
 from optpart.problem.model import Communication, Memory
@@ -31,11 +32,7 @@ def found(strategy: Strategy, instance: Instance) -> Partition:
 
 
 def placed_and_started(strategy: Strategy, instance: Instance) -> tuple[list[int], list[float]]:
-    partition = found(strategy, instance)
-    assert partition.order is not None
-    schedule = retime(instance, partition.placement, partition.order)
-    assert verify(instance, schedule) == []
-    return partition.placement.tolist(), [float(start) for start in schedule.start.fractions()]
+    return devices_and_starts(instance, found(strategy, instance))
 
 
 def independent(*times: list[int | None]) -> Instance:
@@ -231,13 +228,3 @@ class TestConstraints:
         graph = builder.vertex("b", 9).edge("a", "b", None).build()
         devices = [Device("slow", 1), Device("fast", 9)]
         assert placed_and_started(strategy, Instance(graph, Cluster.of(devices, 0)))[0] == [0, 0]
-
-    def test_no_device_left_is_an_error_that_names_the_unit(self, strategy: Strategy) -> None:
-        builder = GraphBuilder().vertex("a", 6, memory=2).vertex("b", 6, memory=2)
-        instance = Instance(builder.build(), Cluster.uniform(1, memory=3), Model(memory="estimate"))
-        with pytest.raises(NoPlacementError, match="no device was left for b"):
-            found(strategy, instance)
-
-    def test_of_an_empty_graph(self, strategy: Strategy) -> None:
-        instance = Instance(GraphBuilder().build(), Cluster.uniform(2))
-        assert placed_and_started(strategy, instance) == ([], [])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.scoring import scoring
 
 
@@ -82,11 +81,6 @@ def test_without_weights_everything_goes_to_the_first_device_that_fits() -> None
     cluster = Cluster.of([Device("d0", memory=2), Device("d1")])
     found = placement(fork(), cluster, Model(memory="estimate"), alpha=0, beta=0)
     assert found == {"s": 0, "x": 0, "y": 1}
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    with pytest.raises(NoPlacementError, match="no device was left for y"):
-        placement(fork(), Cluster.uniform(2, memory=1), Model(memory="estimate"))
 
 
 @pytest.mark.parametrize(

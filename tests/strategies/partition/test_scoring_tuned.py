@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpart import Cluster, GraphBuilder, Instance, Model
+from optpart import Cluster, GraphBuilder, Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.scoring import scoring
 from optpart.strategies.partition.scoring_tuned import scoring_tuned
@@ -82,15 +82,3 @@ def test_of_equal_makespans_the_ratio_nearest_1_wins() -> None:
     rng = np.random.default_rng(0)
     expected = scoring(instance, rng).placement.tolist()
     assert scoring_tuned(instance, rng).placement.tolist() == expected
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    graph = GraphBuilder().vertex("a", memory=1).vertex("b", memory=1).build()
-    instance = Instance(graph, Cluster.uniform(1, memory=1), Model(memory="estimate"))
-    with pytest.raises(NoPlacementError, match="no device was left for b"):
-        scoring_tuned(instance, np.random.default_rng(0))
-
-
-def test_an_empty_graph() -> None:
-    instance = Instance(GraphBuilder().build(), Cluster.uniform(2))
-    assert len(scoring_tuned(instance, np.random.default_rng(0)).placement) == 0

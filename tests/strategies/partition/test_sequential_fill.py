@@ -107,11 +107,6 @@ class TestConstraints:
         graph = path(2, 2, devices={1: ["d0"]}).build()
         assert placement(Instance(graph, cluster(2, 2), ESTIMATE)) == [1, 0]
 
-    def test_no_device_left_is_an_error(self) -> None:
-        instance = Instance(path(1, 1, 1).build(), cluster(1, 1), ESTIMATE)
-        with pytest.raises(NoPlacementError, match="no device was left for v2"):
-            placement(instance)
-
     @pytest.mark.parametrize("communication", get_args(Communication))
     @pytest.mark.parametrize("balanced", [False, True])
     @pytest.mark.parametrize("seed", range(40))

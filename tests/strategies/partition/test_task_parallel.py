@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.task_parallel import task_parallel
 
 
@@ -79,8 +77,3 @@ def test_a_device_that_is_full_is_left_out() -> None:
     cluster = Cluster.of([Device("d0", memory=1), Device("d1", memory=3)])
     path = of("abcd", "ab", "bc", "cd")
     assert placement(path, cluster, Model(memory="estimate")) == {"a": 0, "b": 1, "c": 1, "d": 1}
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    with pytest.raises(NoPlacementError, match="no device was left for c"):
-        placement(of("abc"), Cluster.uniform(2, memory=1), Model(memory="estimate"))

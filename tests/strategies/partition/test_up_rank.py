@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.up_rank import up_rank
 
 
@@ -39,8 +37,3 @@ def test_a_group_has_the_rank_of_the_whole() -> None:
 def test_a_device_that_is_full_is_passed_over() -> None:
     cluster = Cluster.of([Device("d0", memory=1), Device("d1", memory=2), Device("d2")])
     assert placement(graph(), cluster, Model(memory="estimate")) == [0, 1, 2, 1, 2]
-
-
-def test_no_device_left_is_an_error_that_names_the_unit() -> None:
-    with pytest.raises(NoPlacementError, match="no device was left for y"):
-        placement(graph(), Cluster.uniform(3, memory=1), Model(memory="estimate"))
