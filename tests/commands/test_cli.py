@@ -646,7 +646,7 @@ class TestASolverThatFails:
         self, run: Run, failure: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
 
-        monkeypatch.setattr(registry, "starts", list)
+        monkeypatch.setattr(registry, "starts", lambda **_: [])
         monkeypatch.setattr("optpart.methods.starts._packed", lambda *_: iter(()))
         shown = run("solve", "heft-10", "--method", "cpsat")
         assert shown.code == 5
