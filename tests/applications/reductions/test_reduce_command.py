@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import typer
 from commandline import Run
-from reductions.sources import answer, draw
+from applications.reductions.sources import answer, draw
 from typer.testing import CliRunner
 
 from optpart.applications.reductions import picture

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from reductions.sources import answer, draw, solutions
+from applications.reductions.sources import answer, draw, solutions
 
 from optpart import Budget, Cluster, GraphBuilder, Instance
 from optpart.applications.reductions.base import Question

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from reductions.sources import answer, draw
+from applications.reductions.sources import answer, draw
 
 from optpart.applications.reductions.partition import PARTITION, Numbers
 from optpart.applications.reductions.single_execution_time import SINGLE_EXECUTION_TIME, Jobs, Slots

@@ -16,7 +16,7 @@ import optpart as op
 from optpart.api import pipeline_problem, plan
 from optpart.applications.ordering.compare import Orders, compare_orders
 from optpart.applications.training.graph import Line
-from optpart.applications.training.profile import Costs, Fit
+from optpart.applications.training.profile import Fit, FittedCosts
 from optpart.commands.bound import print_bounds
 from optpart.commands.devices import print_library
 from optpart.commands.ordering import print_orders
@@ -101,10 +101,10 @@ def stages() -> PipelinePlan:
     return plan(pipeline_problem(op.Instance(builder.build(), cluster, name="stages")))
 
 
-def fitted() -> Costs:
+def fitted() -> FittedCosts:
     fit = Fit(Line(Fraction(123_456_789), Fraction(98_765)), 1234, 0.0123, 1.2345)
     keys = [("transformer/h/attention", "v100-16gb"), ("conv", "a100")]
-    return Costs(dict.fromkeys(keys, fit), {("gpu-of-rack-a", "gpu-of-rack-b"): fit})
+    return FittedCosts(dict.fromkeys(keys, fit), {("gpu-of-rack-a", "gpu-of-rack-b"): fit})
 
 
 @cache
