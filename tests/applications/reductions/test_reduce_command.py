@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from commandline import Run
 from applications.reductions.sources import answer, draw
+from commandline import Run
 from typer.testing import CliRunner
 
 from optpart.applications.reductions import picture
