@@ -160,7 +160,7 @@ class TestFailedWrites:
             ("solve heft-10 -m heft --json -o", '"makespan": "80"'),
             ("simulate heft-10 -o", "heft-10: heft+pct, makespan"),
             ("gap heft-10 -m heft -o", "optimum 73"),
-            ("gap heft-10 -m heft --csv -o", "heft-10,10,15,3,optimum,73"),
+            ("gap heft-10 -m heft --csv -o", "heft-10,10,15,3,,optimum,73"),
             ("gap heft-10 -m heft --axis --json -o", '"optpart-axis/1"'),
             ("reduce partition --random 4 -o", "makespan at most"),
         ],

@@ -6,13 +6,10 @@ import contextlib
 import io
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 from commandline import Run
-
-from optpart import register
 
 ROOT = Path(__file__).parents[2]
 #: What benches have printed; a source distribution leaves it out.
@@ -44,9 +41,6 @@ def plain(output: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/usage.md"])
 def test_python_prints_what_stands_below_it(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # What the page registers must not stand in the tables of other tests.
-    for table in ("_own", "_own_partitioners", "_own_schedulers"):
-        monkeypatch.setattr(sys.modules[register.__module__], table, {})
     text = (ROOT / page).read_text(encoding="utf-8")
     names: dict[str, object] = {}
     for code, shown in zip(blocks("python", text), blocks("text", text), strict=True):

@@ -200,7 +200,7 @@ class TestMutation:
             model.task = task
 
         monkeypatch.setattr(ScheduleModel, "_load_cuts", beyond_the_bound)
-        assert self.noticed(questions())
+        assert self.noticed(islice(questions(), 200, None))  # few questions show it
 
     @pytest.mark.parametrize("premise", ["_equally_fast", "_crossing_is_free"])
     def test_identical(self, premise: str, monkeypatch: pytest.MonkeyPatch) -> None:
