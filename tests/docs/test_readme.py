@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
+from optpart.interop.formats.detect import FORMATS
+from optpart.methods.parts import PARTITIONERS, SCHEDULERS
+from optpart.study import library
+
 ROOT = Path(__file__).parents[2]
 #: What benches have printed; a source distribution leaves it out.
 KEPT = ROOT / "bench" / "results"
@@ -69,6 +73,22 @@ def test_commands_print_what_stands_below_them(
             assert sorted(plain(done.out)) == sorted(plain(shown))
         else:
             assert done.out == shown
+
+
+def test_counts() -> None:
+    usage = (ROOT / "docs" / "usage.md").read_text(encoding="utf-8")
+    partitioners, schedulers = len(PARTITIONERS.rows), len(SCHEDULERS.rows)
+    assert f"\n{partitioners} heuristics with {schedulers} schedulers, " in README
+    assert f"| {partitioners} partitioning × {schedulers} scheduling strategies" in usage
+    assert len(FORMATS.rows) > 20
+    rows = library.index()
+    assert f"| {len(rows)} instances, " in usage
+    optima = [name for name, row in rows.items() if row.status == "OPTIMAL"]
+    without = sum(library.certificate(name) is None for name in optima)
+    number = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"][
+        without
+    ]
+    assert f"All but {number} optima" in README
 
 
 @pytest.mark.parametrize(
