@@ -123,7 +123,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
             Case(f"generate {name} {given} -o", *((".toml",) if name == "cluster" else (".json",)),
                  same="" if name == "cluster" else "instance")
         ]
-        for name, given in {**dict.fromkeys(GENERATORS, ""), "thesis": "1", "lstm": "rnn",
+        for name, given in {**dict.fromkeys(GENERATORS, ""), "thesis": "3", "lstm": "rnn",
                             "workflow": "montage",
                             "replica": "--model alexnet"}.items()
     },
@@ -169,7 +169,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     blocks = ["embedding", "block.0", "block.1", "block.2", "block.3", "norm", "head"]
     _save(blocks, ["a", "b"], [0, 0, 0, 1, 1, 1, 1], folder / "blocks")
     op.save(op.solve("heft-10", "heft"), folder / "result")
-    op.save(GENERATORS["thesis"].load()(1, 10), folder / "thesis.json")
+    op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")

@@ -310,7 +310,7 @@ class TestRounding:
 
     def test_what_rounding_leaves_open_is_closed_in_exact_time(self) -> None:
         rng = np.random.default_rng(1)
-        for _ in range(20):
+        for _ in range(10):
             instance = self.instance(rng)
             best, result = optimum(instance), solve(instance)
             assert best is not None
