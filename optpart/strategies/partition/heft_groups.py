@@ -49,7 +49,8 @@ def heft_groups(instance: Instance, rng: np.random.Generator) -> Partition:
     Vertices go in the order of their tails in a relaxation, in which every unit has the fastest of
     its devices for itself: list schedules backwards and forwards take turns, each by the times of
     the one before, and the tails of the shortest count. Of several weights of transfers and limits
-    of load, the shortest schedule is returned. Without groups of several vertices, this is HEFT.
+    of load, the shortest schedule is returned. Without groups of several vertices, or if no
+    place is left beside them, this is HEFT.
     """
     if len(instance.units) == instance.vertices:
         return heft(instance, rng)
@@ -58,17 +59,18 @@ def heft_groups(instance: Instance, rng: np.random.Generator) -> Partition:
     size = np.bincount(instance.unit_of)
     work = np.bincount(instance.unit_of, weights=fastest)
     groups = np.flatnonzero(size > 1)
-    wanted = _spread(a, groups[np.argsort(-work[groups], kind="stable")])
+    placed = _spread(a, groups[np.argsort(-work[groups], kind="stable")])
     transfer, position = mean_transfer(instance), instance.graph.position
     best = None
     for weight in _TRANSFERS:
         tail = relaxed(instance, fastest, weight * transfer).tail
         turn = np.lexsort((position, -tail)).astype(np.int32)
         for share in _SHARES:
-            found = inserted(instance, turn, wanted=wanted, most=share * even)
+            found = inserted(instance, turn, placed=placed, most=share * even)
             if best is None or _length(found) < _length(best):
                 best = found
-    assert best is not None
+    if best is None or _length(best) == np.inf:
+        return heft(instance, rng)
     return partition_of(instance, best.state, in_order(instance, best))
 
 

@@ -11,7 +11,6 @@ from optpart.kernels.compiled import (
     Arrays,
     State,
     arrays,
-    assign,
     crossing_time,
     fits,
     inner,
@@ -23,7 +22,7 @@ from optpart.kernels.heap import pop, push
 from optpart.kernels.struct import FloatMatrix, Ints, Longs
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
-from optpart.strategies.partition.common import unit_time
+from optpart.strategies.partition.common import take, unit_time
 
 
 def insert(
@@ -64,6 +63,7 @@ def inserted(
     *,
     wanted: NDArray[np.int64] | None = None,
     ahead: NDArray[np.float64] | None = None,
+    placed: NDArray[np.int64] | None = None,
     most: float = np.inf,
 ) -> Inserted:
     """Place vertices in turn where they finish first, in a gap if they fit.
@@ -82,6 +82,8 @@ def inserted(
     ahead : ndarray of float64, n × k, optional
         Added to the finish time of a vertex on a device when devices are compared, in the
         unit of :class:`~optpart.kernels.compiled.Arrays`.
+    placed : ndarray of int64, one per unit, optional
+        The device that a unit is on from the beginning, where all of them fit; −1 for none.
     most : float, optional
         A device whose run times would add up to more is left out while there is another, in the
         same unit.
@@ -90,7 +92,9 @@ def inserted(
         wanted = np.full(len(instance.units), -1, dtype=np.int64)
     if ahead is None:
         ahead = np.zeros((0, instance.devices))
-    return Inserted(*_insert(arrays(instance), turn, wanted, ahead, most))
+    if placed is None:
+        placed = np.full(len(instance.units), -1, dtype=np.int64)
+    return Inserted(*_insert(arrays(instance), turn, wanted, ahead, placed, most))
 
 
 def by_priority(instance: Instance, priority: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -139,7 +143,9 @@ def _by_priority(a: Arrays, highest_first: Ints) -> Any:
 
 
 @short_kernel
-def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix, most: float) -> Any:
+def _insert(
+    a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix, placed: Longs, most: float
+) -> Any:
     """Run :func:`insert`; return the placement, and when each vertex starts and ends.
 
     After each vertex, the gaps of a device are all intervals, of positive length or without an
@@ -159,10 +165,10 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix, most: floa
     gap_from, gap_to = np.zeros(8 * n + 4 * k), np.full(8 * n + 4 * k, np.inf)
     ready = np.zeros(k)
     looks_ahead = ahead.shape[0] > 0
-    load = np.zeros(k)  # of units that are wanted somewhere, from the beginning
-    for unit in range(wanted.shape[0]):
-        if wanted[unit] >= 0:
-            load[wanted[unit]] += unit_time(a, unit, wanted[unit])
+    load = np.zeros(k)
+    for unit in range(placed.shape[0]):
+        if placed[unit] >= 0:
+            take(a, unit, placed[unit], state, load)
     for i in range(n):
         v = turn[i]
         unit = a.unit[v]
@@ -204,9 +210,7 @@ def _insert(a: Arrays, turn: Ints, wanted: Longs, ahead: FloatMatrix, most: floa
         if d < 0:
             return state, start, end
         if free:
-            if wanted[unit] != d:
-                load[d] += unit_time(a, unit, d)
-            assign(a, unit, d, state)
+            take(a, unit, d, state, load)
         start[v], end[v] = best_start, best_end
         if count[d] == room[d]:
             for j in range(count[d]):

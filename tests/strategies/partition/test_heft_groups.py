@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optpart import Cluster, Device, GraphBuilder, Instance, retime
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
 from optpart.kernels.compiled import arrays
 from optpart.solution.verifier import verify
 from optpart.strategies.base import Partitioner
@@ -44,6 +44,18 @@ def test_members_are_ranked_one_after_another() -> None:
     instance = Instance(graph, Cluster.of([Device(name) for name in "abc"]))
     assert length(instance, heft) == 16
     assert length(instance) == 14
+
+
+def test_memory_is_kept_for_groups() -> None:
+    """HEFT places x first, on the fast device, where the group then finds no room."""
+    builder = GraphBuilder().vertex("x", 40, memory=5)
+    for member in "ab":
+        builder.vertex(member, 30, memory=4)
+    devices = [Device("fast", 10, memory=10), Device("slow", 1, memory=100)]
+    graph = builder.colocate("a", "b").build()
+    instance = Instance(graph, Cluster.of(devices), Model(memory="estimate"))
+    assert length(instance, heft) == 60
+    assert length(instance) == 40
 
 
 def test_without_groups_it_is_heft() -> None:
