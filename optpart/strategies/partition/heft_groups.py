@@ -22,6 +22,7 @@ from optpart.kernels.compiled import (
 )
 from optpart.kernels.heap import heap_pop, heap_push
 from optpart.kernels.struct import Floats, Longs
+from optpart.problem.graph import inverse
 from optpart.problem.instance import Instance
 from optpart.strategies.base import Partition, partition_of
 from optpart.strategies.partition.common import take, unit_time
@@ -117,9 +118,7 @@ def relaxed(instance: Instance, run: NDArray[np.float64], transfer: NDArray[np.f
 
 def _ranked(key: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the place of each vertex in ascending order of a key."""
-    place = np.empty(len(key), np.int64)
-    place[np.argsort(key, kind="stable")] = np.arange(len(key))
-    return place
+    return inverse(np.argsort(key, kind="stable"))
 
 
 @short_kernel
@@ -150,7 +149,7 @@ def _spread(a: Arrays, groups: Longs) -> Any:
     for unit in groups:
         best, target = np.inf, -1
         for d in range(k):
-            if a.allowed[unit, d] and fits(a, unit, d, state):
+            if fits(a, unit, d, state):
                 ends = load[d] + unit_time(a, unit, d)
                 if ends < best:
                     best, target = ends, d
