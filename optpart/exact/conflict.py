@@ -140,7 +140,7 @@ class _Placements:
             for d in self.instance.allowed[u].nonzero()[0].tolist()
         }
         for u in kept.units:
-            model.add_exactly_one(on[u, d] for w, d in on if w == u)
+            model.add_exactly_one(on[u, d] for d in self.instance.allowed[u].nonzero()[0].tolist())
         for d in kept.memory:
             used = sum(int(self.need[u]) * x for (u, e), x in on.items() if e == d)
             model.add(used <= int(self.capacity[d]))

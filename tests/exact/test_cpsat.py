@@ -92,9 +92,9 @@ class TestAgainstBruteForce:
     @pytest.mark.parametrize("rational", [False, True])
     def test_everything_at_once(self, memory: Memory, rational: bool) -> None:
         rng = np.random.default_rng(1)
-        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(75)]
+        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(40)]
         feasible = sum(map(check, draws))
-        assert 50 <= feasible < 75
+        assert 20 <= feasible < 40
 
     def test_hard_placements(self) -> None:
         """Separation, missing links and little memory: heuristics often find nothing."""
@@ -572,13 +572,15 @@ class TestSolverProcess:
     def test_a_death_keeps_what_the_solver_had_found(self) -> None:
         self.still_works()
         seen: list[Progress] = []
+        killed: list[int] = []
 
         def kill(step: Progress) -> None:
             """Kill at the first step that is the solver's: the one before is the load bound."""
             running = shared(module.WORKER).worker
             seen.append(step)
-            if len([s for s in seen if s.bound]) == 2 and running is not None:
-                os.kill(running.process.pid, signal.SIGKILL)
+            if len([s for s in seen if s.bound]) > 1 and running is not None and not killed:
+                killed.append(running.process.pid)
+                os.kill(*killed, signal.SIGKILL)
 
         result = cpsat(HARD, budget=NEVER_REACHED, watch=kill)
         assert result.status is Status.FEASIBLE

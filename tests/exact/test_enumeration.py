@@ -71,7 +71,7 @@ class TestAgreement:
     def test_with_every_placement_and_every_whole_start(
         self, communication: Communication, memory: Memory
     ) -> None:
-        for seed in range(15):
+        for seed in range(8):
             instance = draw_instance(seed, communication, memory, vertices=3, devices=2, longest=1)
             best, unit = solved(instance).makespan, quantum(instance)
             assert unit is not None

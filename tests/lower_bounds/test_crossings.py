@@ -116,7 +116,7 @@ def test_it_never_exceeds_the_optimum(
     bound: BoundFunction, communication: Communication, memory: Memory
 ) -> None:
     proven = 0
-    for seed in range(10 if bound is crossings_bound else 3):
+    for seed in range(5 if bound is crossings_bound else 2):
         instance = draw_instance(seed, communication, memory)
         best = enumerate_all(instance, budget=Budget(20.0))
         for makespan in (None, best.makespan):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -23,7 +24,11 @@ from optpart.solution.result import Budget, Status
 from optpart.testing.draw import draw_instance
 from optpart.testing.goals import GoalKind, draw_goal
 
-METHODS = [name for name in registry.taking("goal") if registry.METHODS[name].available]
+METHODS = [
+    name
+    for name in registry.taking("goal")
+    if registry.METHODS[name].available and (name != "minizinc" or which(name))
+]
 
 
 def pair(*, only_b: bool = False, durations: Any = None) -> Instance:

@@ -205,7 +205,7 @@ class TestEveryHeuristic:
         self, name: str, communication: Communication, memory: Memory
     ) -> None:
         found = 0
-        for instance in drawn(1, 12, 8, 4, communication=communication, memory=memory):
+        for instance in drawn(1, 6, 8, 4, communication=communication, memory=memory):
             result = get(name)(instance)
             if result.schedule is None:
                 assert result.status is Status.UNKNOWN
@@ -218,7 +218,7 @@ class TestEveryHeuristic:
                 assert result.status is Status.FEASIBLE  # it proves nothing
                 assert result.lower_bound is None
         # One device often cannot hold, or may not run, everything.
-        assert found >= (1 if name.startswith("single") else 6)
+        assert found >= (1 if name.startswith("single") else 3)
 
     @pytest.mark.parametrize("memory", ["edges", "refcount"])
     def test_a_schedule_that_exceeds_the_memory_is_dropped_with_the_reason(

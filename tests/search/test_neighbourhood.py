@@ -315,7 +315,7 @@ def test_greedy_repair_finds_better_layouts_whose_value_is_true(
     communication: Communication, memory: Memory
 ) -> None:
     improved = 0
-    for seed, state in enumerate(states(16, range(10), communication, memory)):
+    for seed, state in enumerate(states(16, range(5), communication, memory)):
         at = Evaluator(state.at.instance, "makespan")
         greedy = Greedy(at, state.layout, np.random.default_rng(seed), timed=False)
         before = greedy.value

@@ -101,7 +101,7 @@ def estimated(
 class TestEstimate:
     @pytest.mark.parametrize("communication", COMMUNICATION)
     @pytest.mark.parametrize("memory", ["none", "estimate"])
-    @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.parametrize("seed", range(20))
     def test_is_the_least_of_all_splits(
         self, seed: int, memory: Memory, communication: Communication
     ) -> None:
@@ -118,7 +118,7 @@ class TestEstimate:
                 least = float(min(known)) * arrays(instance).scale
                 assert found[0].value == pytest.approx(least)
 
-    @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.parametrize("seed", range(20))
     def test_is_that_of_its_segments(self, seed: int) -> None:
         instance = draw_instance(seed, "delay", "estimate", vertices=(2, 6), devices=(2, 4))
         row = line(instance, arrays(instance).order, add=False)
@@ -130,7 +130,7 @@ class TestEstimate:
             assert value is not None
             assert split.value == pytest.approx(float(value) * arrays(instance).scale)
 
-    @pytest.mark.parametrize("seed", range(60))
+    @pytest.mark.parametrize("seed", range(30))
     def test_of_many_devices_is_the_least_in_three_orders_of_them(
         self, seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -211,7 +211,7 @@ class TestChoice:
 
 
 class TestAgainstTwoDevices:
-    @pytest.mark.parametrize("seed", range(60))
+    @pytest.mark.parametrize("seed", range(30))
     def test_no_split_between_two_devices_is_better(self, seed: int) -> None:
         instance = draw_instance(seed, "delay", "estimate", vertices=(2, 9), devices=(2, 4))
         _no_pair_is_better(instance)
@@ -228,7 +228,7 @@ class TestAgainstTwoDevices:
             assert heft.makespan is not None
             assert ours.makespan < heft.makespan
 
-    @pytest.mark.parametrize("seed", range(40))
+    @pytest.mark.parametrize("seed", range(20))
     def test_of_many_splits_those_of_least_estimate_are_timed(
         self, seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -306,7 +306,7 @@ class TestRepair:
 
 
 @pytest.mark.parametrize("communication", COMMUNICATION)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_is_valid_under_every_communication(seed: int, communication: Communication) -> None:
     instance = draw_instance(seed, communication, "estimate", vertices=(1, 9), devices=(1, 4))
     try:
