@@ -12,6 +12,11 @@ and ``best/``. Rows of other instances remain unchanged. With ``--open``, instan
 is proven are left out.
 
 ``python bench/library.py certify [--time-limit 120] [NAME...]`` certifies the optima.
+
+``python bench/library.py refresh [--time-limit 3600] [--workers 2] [NAME...]`` solves every
+instance without a certificate again, from its best schedule, certifies what is proven, and enters
+in ``refreshed.csv`` when which version found what. When it is run again, it goes on where it was
+stopped: instances in that file are left out if this version had at least that time for them.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -48,8 +54,10 @@ from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
 from optpart.problem.workload import Workload
 from optpart.solution.result import Budget, Result, Status, conclude, with_bound
+from optpart.solution.schedule import Schedule
 from optpart.study import library
 from optpart.study.library import folder
+from optpart.version import __version__
 
 # --- random and tensorflow: numbers from seeds --------------------------------------------------
 
@@ -238,6 +246,9 @@ SMALL_GROUPS = ("classic", "random")
 SMALL_VERTICES = 30
 SMALL_SECONDS = 3.0
 
+#: Each row: the last run of ``refresh`` on an instance.
+REFRESHED = "refreshed.csv"
+
 #: Between the command that found the makespan and the one that proved the bound.
 THEN = "; "
 
@@ -290,22 +301,22 @@ class Best:
 
 
 def index(
-    chosen: Sequence[str], budget: Budget, method: str = METHODS[0], unproven: bool = False
+    chosen: Sequence[str],
+    budget: Budget,
+    method: str = METHODS[0],
+    unproven: bool = False,
+    from_best: bool = False,
 ) -> None:
     """Solve the chosen instances, or the unproven of them; enter what is new after each."""
     rows = read_rows()
-    places = {name: group for group in GROUPS for name in names(group)}
-    if unknown := [name for name in chosen if name not in places and name not in GROUPS]:
-        raise InputError("", f"no instance or group {unknown[0]!r}", "name one of the library")
-    todo = [
-        name for name, group in places.items() if not chosen or name in chosen or group in chosen
-    ]
+    places = chosen_places(())
+    todo = [*chosen_places(chosen)]
     if unproven:
         todo = [name for name in todo if name not in rows or rows[name]["status"] != "OPTIMAL"]
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
         instance, group = load(name, places[name]), places[name]
-        rows[name] = row = solved(instance, group, rows.get(name), budget, method)
+        rows[name] = row = solved(instance, group, rows.get(name), budget, method, from_best)
         write_rows([rows[name] for name in places if name in rows])
         print(
             f"[{number}/{len(todo)}] {name}: {row['makespan'] or '?'}, bound "
@@ -314,33 +325,95 @@ def index(
         )
 
 
+def chosen_places(chosen: Sequence[str]) -> dict[str, str]:
+    """Return the groups of instances by name: of those named, or whose group is, or of all."""
+    places = {name: group for group in GROUPS for name in names(group)}
+    if unknown := [name for name in chosen if name not in places and name not in GROUPS]:
+        raise InputError("", f"no instance or group {unknown[0]!r}", "name one of the library")
+    return {
+        name: group
+        for name, group in places.items()
+        if not chosen or name in chosen or group in chosen
+    }
+
+
 def certify(chosen: Sequence[str], seconds: float) -> None:
     """Certify the optima of the index that have no valid certificate."""
-    (folder() / library.CERTIFICATES).mkdir(exist_ok=True)
     for row in library.index().values():
         if row.status != "OPTIMAL" or (chosen and row.name not in chosen):
             continue
         if library.certificate(row.name) is not None:
             continue
-        begin, path = time.perf_counter(), folder() / row.group / f"{row.name}.json"
-        instance = library.load(row.name)
-        schedule = library.best_schedule(instance)
-        if schedule is None:
-            schedule = registry.solve(instance, seconds=seconds).schedule
-        try:
-            assert schedule is not None
-            found = write_certificate(
-                instance,
-                schedule,
-                folder() / library.CERTIFICATES / row.name,
-                source=path.read_bytes() if path.exists() else None,
-                method=row.command,
-                seconds=seconds,
-            )
-            said = f"tier {found.tier}"
-        except OptpartError as error:
-            said = f"not certified: {error}"
+        begin = time.perf_counter()
+        said = certified(row.name, row.group, row.command, seconds)
         print(f"{row.name}: {said}, {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def certified(name: str, group: str, command: str, seconds: float) -> str:
+    """Write the certificate of an optimum; return its tier, or why there is none."""
+    (folder() / library.CERTIFICATES).mkdir(exist_ok=True)
+    path = folder() / group / f"{name}.json"
+    instance = load(name, group)
+    schedule = best_schedule(instance)
+    if schedule is None:
+        schedule = registry.get(METHODS[0])(instance, budget=Budget(seconds)).schedule
+    try:
+        assert schedule is not None
+        found = write_certificate(
+            instance,
+            schedule,
+            folder() / library.CERTIFICATES / name,
+            source=path.read_bytes() if path.exists() else None,
+            method=command,
+            seconds=seconds,
+        )
+    except OptpartError as error:
+        return f"not certified: {error}"
+    return f"tier {found.tier}"
+
+
+def refresh(chosen: Sequence[str], budget: Budget) -> None:
+    """Solve anew what has no certificate and was not yet given that time by this version."""
+    places = chosen_places(chosen)
+    done = {
+        row["name"]
+        for row in read_rows(REFRESHED).values()
+        if row["version"] == __version__ and float(row["seconds"]) >= budget.seconds
+    }
+    todo = [name for name in places if name not in done and not has_certificate(name)]
+    for number, name in enumerate(todo, 1):
+        before = read_rows().get(name, {})
+        index([name], budget, from_best=True)
+        row = read_rows()[name]
+        said = ""
+        if row["status"] == "OPTIMAL":
+            said = certified(name, places[name], row["command"], budget.seconds)
+            print(f"  {said}", file=sys.stderr)
+        record = {
+            "name": name,
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "version": __version__,
+            "seconds": f"{budget.seconds:g}",
+            "workers": f"{budget.workers}",
+            "makespan_before": before.get("makespan", ""),
+            "bound_before": before.get("bound", ""),
+            "makespan": row["makespan"],
+            "bound": row["bound"],
+            "status": row["status"],
+            "certificate": said,
+        }
+        kept = [each for each in read_rows(REFRESHED).values() if each["name"] != name]
+        write_rows([*kept, record], REFRESHED, tuple(record))
+        print(f"[{number}/{len(todo)}]", file=sys.stderr)
+
+
+def has_certificate(name: str) -> bool:
+    return (folder() / library.CERTIFICATES / name / "certificate.json").is_file()
+
+
+def best_schedule(instance: Instance) -> Schedule | None:
+    path = folder() / "best" / f"{instance.name}.json"
+    return result_format.read_schedule(path, instance) if path.is_file() else None
 
 
 def names(group: str) -> list[str]:
@@ -363,30 +436,38 @@ def load(name: str, group: str) -> Instance:
     return native.read(folder() / group / f"{name}.json")
 
 
-def read_rows() -> dict[str, Row]:
-    path = folder() / "index.csv"
+def read_rows(file: str = "index.csv") -> dict[str, Row]:
+    path = folder() / file
     if not path.is_file():
         return {}
     with open(path, newline="", encoding="utf-8") as stream:
         return {row["name"]: row for row in csv.DictReader(stream)}
 
 
-def write_rows(rows: list[Row]) -> None:
+def write_rows(rows: list[Row], file: str = "index.csv", columns: Sequence[str] = COLUMNS) -> None:
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    write_text(folder() / "index.csv", text.getvalue(), ANY)
+    write_text(folder() / file, text.getvalue(), ANY)
 
 
-def solved(instance: Instance, group: str, row: Row | None, budget: Budget, method: str) -> Row:
+def solved(
+    instance: Instance,
+    group: str,
+    row: Row | None,
+    budget: Budget,
+    method: str,
+    from_best: bool = False,
+) -> Row:
     """Return the row of an instance after a further run; its schedule goes to ``best/``."""
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
     lost = path is not None and not path.is_file()
     known = Best() if row is None or row["sha256"] != instance.sha256 or lost else Best.of(row)
     kept = None if path is None or known.makespan is None else stored(instance, path, known)
     begin = time.perf_counter()
-    result, found_by, proven_by = run(instance, budget, method)
+    start = None if not from_best or kept is None else kept.schedule
+    result, found_by, proven_by = run(instance, budget, method, start)
     seconds = time.perf_counter() - begin
     best = known.with_makespan(result.makespan, found_by).with_bound(result.lower_bound, proven_by)
     if best.makespan is not None and best.bound is not None and best.bound > best.makespan:
@@ -442,12 +523,16 @@ def stored(instance: Instance, path: Path, known: Best) -> Result:
     return result
 
 
-def run(instance: Instance, budget: Budget, method: str) -> tuple[Result, str, str]:
+def run(
+    instance: Instance, budget: Budget, method: str, start: Schedule | None = None
+) -> tuple[Result, str, str]:
     """Solve an instance; return the commands that find the schedule and prove the bound as well."""
     command = f"optpart solve {instance.name} --method {method} --time-limit {budget.seconds:g}"
     if budget.workers != Budget().workers:
         command += f" --workers {budget.workers}"
-    result = registry.get(method)(instance, budget=budget)
+    if start is not None:
+        command += f" --start instances/best/{instance.name}.json"
+    result = registry.get(method)(instance, budget=budget, start=start)
     proven_by = command
     if method == "search":
         best = best_bound(instance, budget.seconds / 2, result.makespan)
@@ -477,12 +562,18 @@ def main() -> int:
     certifier = commands.add_parser("certify", help="certify what is optimal")
     certifier.add_argument("name", nargs="*", help="instance; all if none is named")
     certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
+    refresher = commands.add_parser("refresh", help="solve anew what has no certificate")
+    refresher.add_argument("name", nargs="*", help="instance or group; all if none is named")
+    refresher.add_argument("--time-limit", type=float, default=3600.0, help="seconds an instance")
+    refresher.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
             build(arguments.networks)
         elif arguments.command == "certify":
             certify(arguments.name, arguments.time_limit)
+        elif arguments.command == "refresh":
+            refresh(arguments.name, Budget(arguments.time_limit, arguments.workers))
         else:
             budget = Budget(arguments.time_limit, arguments.workers)
             index(arguments.name, budget, arguments.method, arguments.open)
