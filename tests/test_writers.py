@@ -73,6 +73,7 @@ HELD = {
     """,
     "replaces only a folder that its manifest lists": """
         certificates/certify.py _write new_folder
+        certificates/proof_files.py write new_folder
         exporters/onnx_parts.py write new_folder
         study/report/paper/folder.py write_folder new_folder
         applications/training/bounds/certificate.py write_certificate new_folder
@@ -83,6 +84,7 @@ HELD = {
     """,
     _NEW: """
         certificates/certify.py _write write_bytes ANY
+        certificates/proof_files.py write write_bytes ANY
         certificates/sat.py main open w+b
         certificates/sat.py main write_bytes
         certificates/sat.py refute write_bytes

@@ -19,6 +19,10 @@ def check(
         Path | None,
         typer.Option(help="The instance file that the certificate must contain, byte for byte."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="A folder for the proof in the formats of other checkers."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Verify certificates: is the schedule valid, and is none shorter?
@@ -28,13 +32,19 @@ def check(
     """
     from optpart.api import check as verified
     from optpart.base.errors import CertificateError, InputError
+    from optpart.base.folders import check_folder
     from optpart.base.terminal import put, say
+    from optpart.certificates.proof_files import HOLDS, write
     from optpart.interop.formats.json import pretty
 
     for directory in directories:
         if not os.path.exists(directory):
             remedy = "name one that 'optpart certify' wrote"
             raise InputError("", "no such folder", remedy, str(directory))
+    if export is not None:
+        if len(directories) > 1:
+            raise InputError("--export", "is for one certificate", "name one folder")
+        check_folder(export, HOLDS)
     found = []
     for directory in directories:
         try:
@@ -50,3 +60,7 @@ def check(
         put(pretty({"certificates": found}))
     if not all(each["accepted"] for each in found):
         raise typer.Exit(1)
+    if export is not None:
+        files = write(directories[0], export)
+        if not json:
+            say(f"{' and '.join(files)}, in {export}")

@@ -22,6 +22,7 @@ from optpart.commands.registry import COMMANDS, command
 from optpart.exporters import registry, strategy
 from optpart.interop.generate.registry import GENERATORS
 from optpart.search.checkpoint import FORMAT as CHECKPOINT
+from optpart.study import library
 from optpart.study.store import Store
 from optpart.testing.chains import chain
 
@@ -78,6 +79,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("gap", "store"): [Case(f"gap {HEFT} --store", ".db", "updated", "store")],
     ("bound", "checkpoint"): [Case("bound heft-10 --time-limit 1 --checkpoint", kind="updated",
                                    after="--resume")],
+    ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",
+                               "folder")],
     ("certify", "output"): [Case("certify kwok-ahmad-9-2 -o", "", "folder")],
     ("plot", "output"): [Case("plot result -o", ".png"), Case("plot result -o", ".svg")],
     ("report", "output"): [Case("report heft-10 -o", ".html"),

@@ -1,0 +1,214 @@
+"""The proof of a certificate in the formats of other checkers.
+
+A proof of clauses becomes a formula in DIMACS and a proof in LRAT; a proof that adds up linear
+constraints becomes a formula in OPB and a proof for VeriPB. In both, the formula says what every
+schedule shorter than the claim would satisfy, and the proof that nothing does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optpart.base.errors import InputError
+from optpart.base.files import ANY, write_bytes
+from optpart.base.folders import new_folder
+from optpart.certificates import check
+from optpart.certificates.check import (
+    MAX_PACKED,
+    Allowance,
+    Encoding,
+    Formula,
+    Problem,
+    Windows,
+    clauses,
+    number,
+    read_document,
+    read_file,
+    room,
+    unpacked_lines,
+)
+
+#: What the manifest of a folder with these files says.
+HOLDS = "a proof in the formats of other checkers"
+
+#: A sum of coefficients times variables, and what it is at least.
+Row = tuple[dict[int, int], int]
+
+
+def write(certificate: str | Path, target: str | Path) -> list[str]:
+    """Write the proof of a certificate for other checkers.
+
+    Parameters
+    ----------
+    certificate : path
+        The folder of an accepted certificate of a makespan or a bound.
+    target : path
+        The folder to write.
+
+    Returns
+    -------
+    list of str
+        The names of the files: ``formula.cnf`` and ``proof.lrat`` for tier ``lrat``,
+        ``formula.opb`` and ``proof.pbp`` for the tiers ``load`` and ``one-machine``.
+
+    Raises
+    ------
+    InputError
+        If the proof is of another tier, or the folder cannot be written.
+    check.RejectedError
+        If the certificate is not accepted.
+    """
+    folder = str(certificate)
+    check.check(folder)
+    windows, tier, record = _claim(folder)
+    if tier == "lrat":
+        files = _clauses(windows, record, folder)
+    elif tier in ("load", "one-machine"):
+        files = _sums(windows, tier, record)
+    else:
+        raise InputError(
+            folder,
+            f"a proof of tier {tier} has no form that other checkers read",
+            "export one of the tiers lrat, load and one-machine",
+        )
+    with new_folder(target, HOLDS) as draft:
+        for name, content in files.items():
+            write_bytes(draft / name, content, ANY)
+    return [*files]
+
+
+def _claim(folder: str) -> tuple[Windows, str, dict[str, Any]]:
+    """Return the horizon and windows of an accepted certificate, its tier and its record."""
+    allowance = Allowance()
+    _, certificate = read_document(folder, "certificate.json", allowance)
+    _, instance = read_document(folder, "instance.json", allowance)
+    claim = number(certificate.get("bound", certificate["makespan"]))
+    if not claim:
+        raise InputError(folder, "claims nothing that needs a proof", "export another one")
+    problem = Problem(instance, allowance)
+    windows = Windows(problem, number(certificate["ticks_per_unit"]), claim)
+    return windows, certificate["tier"], certificate["record"]
+
+
+def _clauses(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:
+    """Return the formula of ``order/1`` with the meaning of its variables, and its proof."""
+    code = Encoding(windows, record)
+    formula = Formula(clauses(code), code.allowance)
+    said = [
+        f"c no schedule ends by tick {windows.horizon}; docs/certificates.md explains the clauses",
+        "c place U D X: unit U is on device D if X",
+        "c start V A B X: vertex V starts between the ticks A and B, at T or later if X+T-A-1",
+        "c end V A B X: likewise of its end",
+    ]
+    for unit, devices in enumerate(windows.possible):
+        if len(devices) > 1:
+            said += [f"c place {unit} {d} {code.place(unit, d)}" for d in devices]
+    for what, moments in (("start", code.start), ("end", code.end)):
+        said += [f"c {what} {v} {m.low} {m.high} {m.first}" for v, m in enumerate(moments)]
+    said.append(f"p cnf {code.variables} {len(formula)}")
+    said += [" ".join(map(str, (*formula.clause(i), 0))) for i in range(1, len(formula) + 1)]
+    content = read_file(f"{folder}/proof.lrat.xz", MAX_PACKED, code.allowance)
+    lines = list(unpacked_lines(content, code.allowance))
+    return {"formula.cnf": _text(said), "proof.lrat": b"\n".join([*lines, b""])}
+
+
+def _sums(windows: Windows, tier: str, record: dict[str, Any]) -> dict[str, bytes]:
+    """Return a formula of loads and needs, and the sum of its rows that contradicts itself."""
+    name: dict[tuple[int, int], int] = {}
+    for unit, devices in enumerate(windows.possible):
+        for d in devices:
+            name[unit, d] = len(name) + 1
+    rows: list[Row] = [({name[u, d]: 1 for d in on}, 1) for u, on in enumerate(windows.possible)]
+    limits = (_limits if tier == "load" else _turns)(windows, record)
+    weight = dict.fromkeys(name, Fraction(0))
+    for amount, _, price in limits:
+        for at, x in amount.items():
+            weight[at] += price * x
+    factors = [min(weight[u, d] for d in on) for u, on in enumerate(windows.possible)]
+    for amount, most, price in limits:
+        scale = math.lcm(most.denominator, *(x.denominator for x in amount.values()))
+        rows.append(({name[at]: -int(x * scale) for at, x in amount.items()}, -int(most * scale)))
+        factors.append(price / scale)
+    return {"formula.opb": _opb(windows, name, rows), "proof.pbp": _pbp(rows, factors)}
+
+
+#: What units on devices take of something, how much of it there is, and the row's multiplier.
+Limit = tuple[dict[tuple[int, int], Fraction], Fraction, Fraction]
+
+
+def _limits(windows: Windows, record: dict[str, Any]) -> list[Limit]:
+    """Return the load of each device and its memory, with the multipliers of the record."""
+    problem, chosen = windows.problem, set(record["vertices"])
+    limits: list[Limit] = []
+    for d, capacity in enumerate(problem.capacity):
+        there = [u for u, on in enumerate(windows.possible) if d in on]
+        if y := number(record["load"][d]):
+            load = {
+                (u, d): Fraction(sum(windows.time(v, d) for v in windows.members[u] if v in chosen))
+                for u in there
+            }
+            limits.append((load, Fraction(room(windows, chosen, d)), y))
+        if (mu := number(record["memory"][d])) and capacity is not None:
+            needs = {
+                (u, d): Fraction(sum(problem.need[v] for v in windows.members[u])) for u in there
+            }
+            limits.append((needs, Fraction(capacity), mu))
+    return limits
+
+
+def _turns(windows: Windows, record: dict[str, Any]) -> list[Limit]:
+    """Return the vertices that take too long between their least head and their least tail."""
+    d, listed = record["device"], record["vertices"]
+    head, tail = ({v: side[v][d] for v in listed} for side in (windows.head, windows.tail))
+    for least, last in ((head[v], tail[w]) for v in listed for w in listed):
+        jobs = [v for v in listed if head[v] >= least and tail[v] >= last]
+        if least + sum(windows.time(v, d) for v in jobs) + last > windows.horizon:
+            load: dict[tuple[int, int], Fraction] = {}
+            for v in jobs:
+                at = windows.unit[v], d
+                load[at] = load.get(at, Fraction(0)) + windows.time(v, d)
+            return [(load, Fraction(windows.horizon - least - last), Fraction(1))]
+    raise AssertionError("the judge accepts no other record")
+
+
+def _opb(windows: Windows, name: dict[tuple[int, int], int], rows: list[Row]) -> bytes:
+    lines = [
+        f"* #variable= {len(name)} #constraint= {len(rows)}",
+        f"* no schedule ends by tick {windows.horizon}; docs/certificates.md explains the rows",
+        *(f"* place {u} {d} x{x}" for (u, d), x in name.items()),
+    ]
+    for row, least in rows:
+        lines.append(" ".join([*(f"{a:+d} x{x}" for x, a in row.items()), f">= {least} ;"]))
+    return _text(lines)
+
+
+def _pbp(rows: list[Row], factors: list[Fraction]) -> bytes:
+    """Add the rows up, and what each variable lacks to cancel: the sum says that 0 is positive."""
+    scale = math.lcm(*(factor.denominator for factor in factors))
+    whole = [int(factor * scale) for factor in factors]
+    whole = [factor // math.gcd(*whole) for factor in whole]
+    left: dict[int, int] = {}
+    steps: list[tuple[object, int]] = []
+    for i, ((row, _), factor) in enumerate(zip(rows, whole, strict=True), 1):
+        if factor:
+            steps.append((i, factor))
+            for x, a in row.items():
+                left[x] = left.get(x, 0) + factor * a
+    steps += [(f"x{x}", -a) for x, a in left.items() if a]
+    words = [f"{what} {factor} *" + " +" * (i > 0) for i, (what, factor) in enumerate(steps)]
+    return _text([
+        "pseudo-Boolean proof version 2.0",
+        f"f {len(rows)}",
+        f"pol {' '.join(words)}",
+        "output NONE",
+        f"conclusion UNSAT : {len(rows) + 1}",
+        "end pseudo-Boolean proof",
+    ])  # fmt: skip
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode("ascii")
