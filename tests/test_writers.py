@@ -58,6 +58,7 @@ HELD = {
         interop/formats/cluster_toml.py write write_text
         interop/formats/native.py write write_text
         interop/formats/result.py write write_text
+        interop/formats/saga.py write write_text
         interop/formats/thesis_csv.py write write_text ×2
         interop/formats/wfformat.py write write_text
         methods/bounds_in_rounds.py BoundsFile._write write_text

@@ -11,14 +11,19 @@ from optpart.commands.instances import open_instance
 from optpart.commands.options import File, file_to_write
 from optpart.commands.options import output as written
 
+#: The end of names of files in SAGA's JSON.
+SAGA = ".saga.json"
+
 
 def kind_of(path: Path) -> Kind:
     """Return the kind of the file to write, by its suffix."""
-    from optpart.interop.formats import native, thesis_csv
+    from optpart.interop.formats import native, saga, thesis_csv
 
+    if path.name.lower().endswith(SAGA):
+        return saga.KIND
     suffix = path.suffix.lower()
     if suffix not in (".json", ".csv"):
-        raise InputError("", f"unknown suffix {suffix!r}", "use .json or .csv", str(path))
+        raise InputError("", f"unknown suffix {suffix!r}", f"use .json, {SAGA} or .csv", str(path))
     return native.KIND if suffix == ".json" else thesis_csv.KIND
 
 
@@ -33,10 +38,13 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Write an instance in another format: .json, or thesis .csv with --devices."""
-    from optpart.interop.formats import native, thesis_csv
+    """Write an instance in another format: .json, .saga.json, or thesis .csv with --devices."""
+    from optpart.interop.formats import native, saga, thesis_csv
 
     instance = open_instance(file)
+    if output.name.lower().endswith(SAGA):
+        saga.write(instance, output)
+        return
     if output.suffix.lower() == ".json":
         native.write(instance, output)
         return

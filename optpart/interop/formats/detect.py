@@ -122,6 +122,7 @@ _ROWS = (
     _own("jsplib", "classical job shops of OR-Library", ".jsp"),
     _own("fjs", "flexible job shops", ".fjs"),
     _own("santiago", "task graphs on unrelated machines by Santiago et al.", distinctive=True),
+    _own("saga", "task graphs on networks by SAGA", distinctive=True, content="json"),
     _own("moirai", "model graphs with measured times by Moirai", content="json"),
     _own(
         "dnn-partitioning", "model graphs by Tarnawski et al.", distinctive=True, content="json"

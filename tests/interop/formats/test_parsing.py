@@ -20,6 +20,18 @@ DOCUMENTS = {
     "fjs": "2 3 1.5\n2 1 1 4 2 2 6 3 5\n1 2 1 3 3 2\n",
     "birgin": "3 2 2\n0 2\n1 2\n1 0 4\n2 0 6 1 5\n1 1 3\n",
     "santiago": "#critical\n0.0\n#tasks\n0: 4, 7\n1: 6., 2.5\n#edges\n0: 0, 1, 3\n#end\n",
+    "saga": json.dumps(
+        {
+            "task_graph": {
+                "tasks": [{"name": "a", "cost": 2}, {"name": "b", "cost": 1.5}],
+                "dependencies": [{"source": "a", "target": "b", "size": 3}],
+            },
+            "network": {
+                "nodes": [{"name": "x", "speed": 1}, {"name": "y", "speed": 4}],
+                "edges": [{"source": "x", "target": "y", "speed": 0.5}],
+            },
+        }
+    ),
     "moirai": json.dumps(
         {
             "devices": 2,
