@@ -45,6 +45,15 @@ def _seconds(text: str, option: str = "--time-limit") -> float:
     return check_seconds(value, option)
 
 
+def _positions(text: str) -> int:
+    """Read a number of positions; ``k`` stands for 1024 of them."""
+    thousands = text.lower().endswith("k")
+    count = whole(text[:-1] if thousands else text, "--context") * (1024 if thousands else 1)
+    if not 1 <= count <= MOST_TOKENS:
+        raise InputError("--context", text, f"give 1 to {MOST_TOKENS}")
+    return count
+
+
 def _memory(text: str) -> int:
     """Read a memory limit."""
     from optpart.problem.footprint import read_memory
@@ -232,9 +241,9 @@ class LanguageModel:
     context: Annotated[
         int | None,
         typer.Option(
-            help="Of a language model: positions that the cache has room for.",
-            min=1,
-            max=MOST_TOKENS,
+            help="Of a language model: positions that the cache has room for, such as 8192 or 8k.",
+            parser=_positions,
+            metavar="POSITIONS",
         ),
     ] = None
     batch: Annotated[

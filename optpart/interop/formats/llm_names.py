@@ -138,6 +138,8 @@ def _weights(
         yield Weight(ATTENTION, number, (hidden, layer.heads * layer.value_width), matrices)
         if "output" in biases:
             yield Weight(ATTENTION, number, (hidden,), vectors)
+        for _ in range(2 * sizes.get("head_norms", False)):
+            yield Weight(ATTENTION, number, (layer.key_width,), vectors)
         experts = sizes.get("experts", 0)
         if experts:
             yield Weight(MLP, number, (experts, hidden), matrices)

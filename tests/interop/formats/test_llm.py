@@ -351,8 +351,11 @@ def test_decoding_is_bound_by_bytes_and_prefilling_by_operations(name):
         work = llm_names.read(name, step).work
         return work.flops.sum() / (work.read.sum() + work.written.sum())
 
+    model = llm_names.transformer(name)
+    share = model.experts // model.experts_used if model.experts else 1  # of the tokens, an expert
+    prompt = 1024 * share
     assert intensity(Step(context=1024)) < 3
-    assert intensity(Step(mode="prefill", context=1024, granularity="attention+mlp")) > 150
+    assert intensity(Step(mode="prefill", context=prompt, granularity="attention+mlp")) > 150
 
 
 def test_one_can_choose_the_type_of_a_named_model():
