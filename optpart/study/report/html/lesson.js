@@ -7,7 +7,7 @@ const $ = (id) => document.getElementById(id);
 
 // --- numbers and words -------------------------------------------------------------------------
 
-/** Six digits of a quotient, rounded up, or down for bounds; marked where they are not exact. */
+/** Six digits of a quotient, rounded up, or down for bounds. */
 const quotient = (top, bottom, up = true) => {
   [top, bottom] = [BigInt(top), BigInt(bottom)];
   const whole = top / bottom;
@@ -17,11 +17,11 @@ const quotient = (top, bottom, up = true) => {
   const digits = String(shifted / bottom + (up && rest ? 1n : 0n)).padStart(Number(places) + 1, "0");
   const point = digits.length - Number(places);
   const decimals = digits.slice(point).replace(/0+$/, "");
-  return `${rest ? "≈ " : ""}${BigInt(digits.slice(0, point)).toLocaleString("en-US")}${decimals ? `.${decimals}` : ""}`;
+  return `${BigInt(digits.slice(0, point)).toLocaleString("en-US")}${decimals ? `.${decimals}` : ""}`;
 };
 /** Ticks as time. */
-const bare = (ticks) => quotient(BigInt(ticks) * BigInt(data.tick[0]), data.tick[1]);
-const time = (ticks) => `${bare(ticks)} ${data.unit}`.trim();
+const bare = (ticks, up = true) => quotient(BigInt(ticks) * BigInt(data.tick[0]), data.tick[1], up);
+const time = (ticks, up = true) => `${bare(ticks, up)} ${data.unit}`.trim();
 /** Hundredths of a percent, rounded up. */
 const percent = (part, whole) => `${quotient((BigInt(part) * 10000n + BigInt(whole) - 1n) / BigInt(whole), 100n)}%`;
 const memory = (amount) => quotient(amount, data.memory);
@@ -136,12 +136,12 @@ const drawEdges = (made) => {
     const bend = Math.max(14, (y2 - y1) / 2);
     picture.append(svg("path", { class: `edge${crosses ? " crosses" : ""}${critical.has(key) ? " critical" : ""}`, d: `M${x1} ${y1} C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}` }));
     const cost = crosses ? data.crossing[tensor][place[u]][place[v]] : null;
-    if (cost && pairs.size <= 40) costs.push(svg("text", { class: "cost", x: x1 * 0.3 + x2 * 0.7, y: y1 * 0.3 + y2 * 0.7 + 4, "text-anchor": "middle" }, bare(cost)));
+    if (cost && pairs.size <= 24) costs.push(svg("text", { class: "cost", x: x1 * 0.3 + x2 * 0.7, y: y1 * 0.3 + y2 * 0.7 + 4, "text-anchor": "middle" }, bare(cost)));
   }
   picture.append(...costs);
   $("graph").prepend(picture);
 };
-const drawGraph = (made, violations) => {
+const drawGraph = (made) => {
   const critical = new Set(made.path.map((step) => step.v));
   chips.forEach((chip, v) => {
     const d = place[v];
@@ -149,7 +149,8 @@ const drawGraph = (made, violations) => {
     chip.style.background = d === null ? "" : colour(d);
     chip.style.color = d === null ? "" : textOn(colour(d));
     chip.setAttribute("aria-pressed", v === chosen);
-    chip.lastChild.textContent = d === null ? "not placed" : device(d);
+    chip.lastChild.textContent = d === null ? "–" : device(d);
+    chip.setAttribute("aria-label", `${vertex(v)}, ${d === null ? "not placed" : `on ${device(d)}`}`);
     chip.tabIndex = v === chosen ? 0 : -1;
   });
   drawEdges(made);
@@ -182,8 +183,8 @@ const buildDevices = () => {
     $("devices").append(button);
   });
 };
-const drawDevices = (made) => {
-  $("devices").firstChild.replaceChildren(el("b", {}, bare(made.makespan)), ` · optimum ${time(data.optimum.makespan)} · place `, el("b", {}, vertex(chosen)), " on:");
+const drawDevices = (made, violations) => {
+  $("devices").firstChild.replaceChildren(el("b", {}, bare(made.makespan)), ` · optimum ${time(data.optimum.makespan)} · ${violations.length ? `${counted(violations.length, "rule")} violated · ` : ""}place `, el("b", {}, vertex(chosen)), " on:");
   buttons.forEach((button, d) => {
     const run = data.run[chosen][d];
     button.lastChild.textContent = run === null ? "not allowed" : `takes ${bare(run)}`;
@@ -280,7 +281,7 @@ const drawWhy = (made, complete) => {
     const heaviest = made.load.indexOf(Math.max(...made.load));
     const [load, longest] = [made.load[heaviest], made.longest];
     const best = data.optimum.makespan;
-    const reasons = [[longest, `its longest path, transfers included, takes ${time(longest)}`], [load, `the vertices on ${device(heaviest)} take ${time(load)}`]].sort((a, b) => b[0] - a[0]);
+    const reasons = [[longest, `its longest path, transfers included, takes ${time(longest, longest === made.makespan)}`], [load, `the vertices on ${device(heaviest)} take ${time(load, load === made.makespan)}`]].sort((a, b) => b[0] - a[0]);
     if (complete && made.makespan > best) {
       if (reasons[0][0] > best) said.push(`No order makes this placement optimal: ${listed(reasons.filter(([at]) => at > best).map(([, text]) => text))}. Move a vertex.`);
       else said.push(`The placement alone does not rule the optimum out (${reasons[0][1]}); the order and what waits for it cost the rest.`);
@@ -290,38 +291,41 @@ const drawWhy = (made, complete) => {
   $("path").replaceChildren(...made.path.map((step) => {
     const times = `${bare(step.from)}–${bare(step.to)}`;
     if (step.v === undefined) return el("li", { class: "transfer" }, `transfer ${vertex(step.u)} → ${device(place[step.for])}: ${times}`);
-    return el("li", { class: "vertex-step" }, `${vertex(step.v)} on ${device(place[step.v])}: ${times}${step.behind >= 0 && step.waited > 0 ? `, after waiting ${bare(step.waited)} for ${vertex(step.behind)}` : ""}`);
+    return el("li", { class: "vertex-step" }, `${vertex(step.v)} on ${device(place[step.v])}: ${times}${step.behind >= 0 && step.waited > 0 ? ` (ready at ${bare(step.from - step.waited)}, waits for ${vertex(step.behind)})` : ""}`);
   }));
 };
 const drawBounds = (made) => {
+  const load = Math.max(...made.load);
   const line = (name, text, note, binds) => el("tr", binds ? { class: "binds" } : {}, el("td", { class: "text" }, name), el("td", {}, text), el("td", { class: "text" }, note));
   $("bounds").replaceChildren(
     ...data.bounds.map((bound) => line(bound.name, `≥ ${bound.text} ${data.unit}`.trim(), "of every placement", bound.binds)),
     line("optimum", time(data.optimum.makespan), `proven by ${data.optimum.method}`),
-    line("longest path", `≥ ${time(made.longest)}`, "of yours, transfers included", made.longest >= Math.max(...made.load)),
-    line("largest load", `≥ ${time(Math.max(...made.load))}`, "of yours, without idle times", Math.max(...made.load) >= made.longest),
+    line("longest path", `≥ ${time(made.longest, made.longest === made.makespan)}`, "of yours, transfers included", made.longest >= load),
+    line("largest load", `≥ ${time(load, load === made.makespan)}`, "of yours, without idle times", load >= made.longest),
   );
   $("binding").textContent = data.binding;
 };
 
 // --- all together ------------------------------------------------------------------------------
 
+const hash = () => `#p=${place.map((d) => d ?? "-").join("")}`;
 const draw = () => {
   const made = rules.schedule(place, shown && data[shown].start);
   const violations = rules.violations(place);
   drawGraph(made);
-  drawDevices(made);
+  drawDevices(made, violations);
   drawVerdict(made, violations);
   drawGantt(made);
   drawWhy(made, place.every((d) => d !== null) && !violations.length);
   drawBounds(made);
-  const hash = `#p=${place.map((d) => d ?? "-").join("")}`;
-  if (location.hash !== hash) history.replaceState(null, "", hash);
+  try {
+    if (location.hash !== hash()) history.replaceState(null, "", hash());
+  } catch { /* Some browsers limit how often the address may change. */ }
   $("shared").hidden = true;
 };
 $("title").textContent = `Place ${short(data.name, 80)} by hand`;
 $("facts").textContent = `${counted(n, "vertex", "vertices")}, ${counted(data.devices.length, "device")}. A vertex waits for what it needs from another device; transfers do not wait for each other.`;
-$("footer").textContent = `optpart ${data.optpart}. All times are exact. The order is that of optpart simulate --method …+pct: a free device runs the vertex with the longest remaining path, in your placement.`;
+$("footer").textContent = `optpart ${data.optpart}. A free device runs the vertex with the longest remaining path, as optpart simulate does with the scheduler pct. Times are computed exactly; lengths are shown rounded up, lower bounds down.`;
 $("keys").textContent = "Pink: the critical path; a pink line below a vertex: it waits for its device. Dashed: transfers.";
 $("heft").disabled = data.heft === null;
 $("heft").title = data.heft === null ? "HEFT finds no valid schedule here." : "";
@@ -330,9 +334,9 @@ $("optimum").addEventListener("click", () => show("optimum"));
 $("reset").addEventListener("click", () => { place.fill(null); shown = null; chosen = data.order[0]; draw(); });
 $("share").addEventListener("click", () => {
   $("shared").hidden = false;
-  $("link").value = location.href;
+  $("link").value = location.href.replace(/#.*|$/, hash());
   $("link").select();
-  navigator.clipboard?.writeText(location.href).catch(() => {}); // not everywhere allowed: the field holds it, too
+  navigator.clipboard?.writeText($("link").value).catch(() => {}); // not everywhere allowed: the field holds it, too
 });
 buildGraph();
 buildDevices();
