@@ -169,7 +169,7 @@ const drawGraph = (made) => {
 const buildDevices = () => {
   $("devices").append(el("p", {}));
   data.devices.forEach((name, d) => {
-    const button = el("button", { class: "device", title: name, style: `background:${colour(d)};color:${textOn(colour(d))}` }, `${d + 1} ${name}`, el("small"));
+    const button = el("button", { class: "device", title: name, style: `background:${colour(d)};color:${textOn(colour(d))}` }, `${d + 1} ${short(name, 24)}`, el("small"));
     button.addEventListener("click", () => put(chosen, d));
     button.addEventListener("dragover", (event) => { event.preventDefault(); button.classList.add("over"); });
     button.addEventListener("dragleave", () => button.classList.remove("over"));
@@ -200,6 +200,7 @@ const tickStep = (span, most) => {
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].map((f) => f * power).find((step) => step >= least * 0.999999);
 };
+const written = (value) => (value < 1e5 ? String(Number(value.toPrecision(6))) : value.toLocaleString("en-US", { notation: "compact" }));
 const drawGantt = (made) => {
   const width = Math.max(260, $("gantt").clientWidth);
   const left = Math.min(90, 18 + 6.5 * Math.max(...data.devices.map((name) => Math.min(name.length, 12))));
@@ -213,7 +214,7 @@ const drawGantt = (made) => {
   const step = tickStep(span / unit, width < 500 ? 4 : 8);
   for (let i = 0; i * step * unit <= span; i += 1) {
     const at = x(i * step * unit);
-    picture.append(svg("line", { class: "axis", x1: at, x2: at, y1: 18, y2: bottom }), svg("text", { x: at, y: bottom + 14, "text-anchor": "middle" }, String(Number((i * step).toPrecision(6)))));
+    picture.append(svg("line", { class: "axis", x1: at, x2: at, y1: 18, y2: bottom }), svg("text", { x: at, y: bottom + 14, "text-anchor": "middle" }, written(i * step)));
   }
   const critical = new Set(made.path.filter((s) => s.v !== undefined).map((s) => s.v));
   const moved = new Set(made.path.filter((s) => s.v === undefined).map((s) => `${s.tensor} ${place[s.for]}`));

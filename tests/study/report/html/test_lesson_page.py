@@ -94,6 +94,8 @@ def test_schedules_are_those_of_optpart(opened: Browser, tmp_path: Path, name: s
     kept = rng.random((100, instance.vertices)) < 0.9
     assert best.schedule is not None
     drawn[100:] = np.where(kept, best.schedule.placement, drawn[100:])
+    own = "rules.schedule(data.optimum.placement, data.optimum.start).makespan"
+    assert opened.value(own) * step == best.makespan
     valid = 0
     for place, found in zip(drawn, computed(opened, drawn.tolist()), strict=True):
         allowed = instance.vertex_allowed[np.arange(instance.vertices), place].all()
