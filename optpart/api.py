@@ -978,13 +978,10 @@ def write_report(
     from optpart.interop.formats import native
     from optpart.problem.instance import Instance
     from optpart.solution.result import Result
-    from optpart.study.report.html.page import PAGES
     from optpart.study.report.html.page import write_report as write
     from optpart.study.report.html.sources import Subject, read_subjects
 
-    if Path(path).suffix.lower() not in PAGES:
-        remedy = f"name it {Path(path).with_suffix('.html')}"
-        raise InputError("", "is not the name of a page", remedy, str(path))
+    _check_page(path)
     if isinstance(what, Instance):
         subjects = [Subject(what, ())]
     else:
@@ -1006,6 +1003,54 @@ def write_report(
             raise InputError("", "certifies another instance", remedy, str(certificate))
         subjects = [_proven_by(Path(certificate), subjects[0])]
     write(subjects, path, certificate=said)
+
+
+def write_lesson(
+    instance: Instance | str | Path, path: str | Path, *, seconds: float = 60.0
+) -> Result:
+    """Write one HTML page on which to place a small graph by hand; it needs no network.
+
+    The page shows the schedule of each placement under the scheduler ``pct``, what makes it long,
+    the rules that it violates, and its distance from the optimum, which is proven first.
+
+    Parameters
+    ----------
+    instance : Instance, str or Path
+        An instance, the path of its file, or the name of a library instance: at most 40 vertices on
+        6 devices, under ``delay``, with memory ``none`` or ``estimate``.
+    path : path
+        The file to write, ``.html`` or ``.htm``.
+    seconds : float
+        Limit for the proof.
+
+    Returns
+    -------
+    Result
+        The optimum.
+
+    Raises
+    ------
+    InputError
+        If the instance is of another kind, its times have no common tick, its optimum is not proven
+        within the limit, or the file cannot be written.
+    """
+    from optpart.study.report.html.lesson import tick
+    from optpart.study.report.html.lesson import write_lesson as write
+
+    _check_page(path)
+    found = _instance(instance)
+    tick(found)  # refused before any work
+    best = solve(found, seconds=seconds)
+    write(best, path)
+    return best
+
+
+def _check_page(path: str | Path) -> None:
+    from optpart.study.report.html.page import PAGES
+
+    if Path(path).suffix.lower() not in PAGES:
+        remedy = f"name it {Path(path).with_suffix('.html')}"
+        raise InputError("", "is not the name of a page", remedy, str(path))
 
 
 def _proven_by(certificate: Path, subject: Subject) -> Subject:

@@ -76,6 +76,7 @@ def test_no_written_file_is_changed_by_them(run: Run, tmp_path: Path) -> None:
         "solve h.json -m heft -o result.json",
         "plot result.json --instance h.json -o picture.svg",
         "report h.json result.json -o page.html",
+        "lesson h.json -o lesson.html --time-limit 20",
         "export result.json --instance h.json --to trace -o trace.json",
         "export h.json --to lp -o program.lp",
         "certify h.json -o certificate --time-limit 2",
@@ -85,8 +86,8 @@ def test_no_written_file_is_changed_by_them(run: Run, tmp_path: Path) -> None:
         if path.is_file() and path.name != "h.json":
             assert not UNSEEN.search(path.read_text(encoding="utf-8")), path
     ElementTree.parse(tmp_path / "picture.svg")
-    page = (tmp_path / "page.html").read_text()
-    assert "</script><img" not in page
+    for page in ("page.html", "lesson.html"):
+        assert "</script><img" not in (tmp_path / page).read_text()
     json.loads((tmp_path / "trace.json").read_text())
 
 

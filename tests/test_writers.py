@@ -65,6 +65,7 @@ HELD = {
         exact/pipeline/plan_file.py write_plan write_text
         applications/reductions/picture.py draw write_bytes
         study/report/html/page.py write_report write_text
+        study/report/html/lesson.py write_lesson write_text
         study/report/picture.py write_picture write_bytes
         search/checkpoint.py write write_text
         applications/training/graph_file.py write write_text

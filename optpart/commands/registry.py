@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "check:check",
     "plot": "plot:plot",
     "report": "report:report",
+    "lesson": "lesson:lesson",
     "simulate": "simulate:simulate",
     "pipeline": "pipeline:pipeline",
     "import": "import_:import_",

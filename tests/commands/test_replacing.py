@@ -85,6 +85,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("plot", "output"): [Case("plot result -o", ".png"), Case("plot result -o", ".svg")],
     ("report", "output"): [Case("report heft-10 -o", ".html"),
                            Case("report some.db -o", "", "folder")],
+    ("lesson", "output"): [Case("lesson kwok-ahmad-9-2 -o", ".html")],
     ("simulate", "output"): [Case("simulate heft-10 -o")],
     ("pipeline", "output"): [Case("pipeline chain-20 -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],

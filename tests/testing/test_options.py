@@ -46,7 +46,7 @@ SETTINGS = {
 #: Functions that build, show or write what is given to them.
 NO_QUESTION = {
     "certify", "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy",
-    "retime", "save", "write_report",
+    "retime", "save", "write_lesson", "write_report",
 }  # fmt: skip
 
 

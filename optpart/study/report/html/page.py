@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
@@ -77,20 +77,28 @@ def write_report(
 
 def page(data: dict[str, Any]) -> str:
     """Return the page that shows the data."""
-    parts = {
-        "style": _asset("page.css"),
-        "data": to_json_in_html(data),
-        "library": _asset("vendor/echarts.min.js"),
-        "script": _asset("page.js"),
-    }
-    whole, *rest = _asset("page.html").split("{{")
+    return filled(
+        "page.html",
+        {
+            "style": asset("page.css"),
+            "data": to_json_in_html(data),
+            "library": asset("vendor/echarts.min.js"),
+            "script": asset("page.js"),
+        },
+    )
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """Return a template of this folder with a part in place of each ``{{name}}``."""
+    whole, *rest = asset(template).split("{{")
     for piece in rest:
         name, _, after = piece.partition("}}")
         whole += parts[name] + after
     return whole
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of this folder."""
     return resources.files("optpart.study.report.html").joinpath(name).read_text(encoding="utf-8")
 
 
