@@ -17,6 +17,9 @@ _MOST_COMPARED = 4000
 #: Labels kept of all downsets of one size, which limits the memory taken.
 _MOST_KEPT = 150_000
 
+#: Devices of which all sets are looked at for every label.
+_MOST_DEVICES = 10
+
 #: Columns of a table of labels: cost, bound, downset; the entry in the history (of a new label,
 #: that of the label before); the vertex placed last, and its device. Then comes the memory taken
 #: per device, and then times: the latest end, when each device is free, and when each slot of the
@@ -111,7 +114,8 @@ class Scratch(Struct):
     head : ndarray, m × k
         The least start of each vertex of the part on each device.
     load : ndarray, length 2**k
-        The work that must go to one of a set of devices.
+        The work that must go to one of a set of devices; empty if there are too many sets, so that
+        no label is refuted.
     begin, tail : ndarray, length k
         The least start of a vertex on a device, and the least time after the last one there.
     """
@@ -126,7 +130,7 @@ class Scratch(Struct):
         """Return scratch for a part."""
         return cls(
             head=np.zeros((vertices, devices), dtype=np.int64),
-            load=np.zeros(1 << devices, dtype=np.int64),
+            load=np.zeros(1 << devices if devices <= _MOST_DEVICES else 0, dtype=np.int64),
             begin=np.zeros(devices, dtype=np.int64),
             tail=np.zeros(devices, dtype=np.int64),
         )
@@ -399,6 +403,8 @@ def _refuted(
 ) -> Any:
     """Return whether the rest of the part cannot end below ``upper`` on any choice of devices."""
     devices = len(tasks.capacity)
+    if len(scratch.load) == 0:
+        return False
     _raise_heads(lattice, tasks, row[MEMORY + devices :], node, scratch.head)
     for j in range(len(prices.price)):
         limit = limits.upper - row[COST] - prices.rest_cost[j, node]
@@ -406,17 +412,18 @@ def _refuted(
             limit -= paid(prices.price[j], prices.shift, tasks.capacity, row[MEMORY:])
         if not _distribute(lattice, tasks, prices.remain[j], node, limit, scratch):
             return True
+        # From the work of each set to that of all its subsets.
+        for d in range(devices):
+            for chosen in range(1 << devices):
+                if chosen >> d & 1:
+                    scratch.load[chosen] += scratch.load[chosen ^ 1 << d]
         for chosen in range(1, 1 << devices):
             room = np.int64(0)
             for d in range(devices):
                 if chosen >> d & 1 and scratch.begin[d] < NEVER:
                     room += max(0, limit - scratch.begin[d] - scratch.tail[d] - 1)
-            total = np.int64(0)
-            part = chosen
-            while part:
-                total += scratch.load[part]
-                part = (part - 1) & chosen
-            if total > room:
+                    room = min(room, NEVER)  # without a known schedule, eight limits overflow
+            if scratch.load[chosen] > room:
                 return True
     return False
 

@@ -341,8 +341,8 @@ $("share").addEventListener("click", () => {
 });
 buildGraph();
 buildDevices();
+fromHash(); // first, since drawing writes the address
 draw();
-fromHash();
 window.addEventListener("hashchange", fromHash);
 window.addEventListener("resize", draw);
 document.body.dataset.ready = "yes";
