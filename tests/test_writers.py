@@ -114,6 +114,7 @@ HELD = {
         exact/milp_worker.py _cbc Scratch
         exact/minizinc.py _answers Scratch
         exporters/linear_program_writer.py _text Scratch
+        methods/program.py _method.run Scratch
         base/folders.py new_folder Scratch
     """,
     "a new file without a name, or with a random one that must not exist": """

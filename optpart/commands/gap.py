@@ -45,6 +45,14 @@ def gap(
             "--method", "-m", help="A method to measure; repeatable. 'all' means every pair."
         ),
     ] = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A program to measure, such as './mine {instance} {result}', which reads the one "
+            "file and writes the other; repeatable. Only its schedule counts.",
+        ),
+    ] = None,
     time_limit: Annotated[
         float, time_limit("Seconds per instance and method, and for the reference.")
     ] = 20.0,
@@ -95,7 +103,7 @@ def gap(
     short, and 5 if a process failed in a run that has no proof without it.
     """
     if list_:
-        given = files or method or store or output or csv or axis
+        given = files or method or program or store or output or csv or axis
         if given or engine != "local":
             raise InputError("--list", "used with what runs methods", "leave out all but --json")
         _list_library(json)
@@ -106,6 +114,7 @@ def gap(
     from optpart.base.files import check_target, write_text, written_first
     from optpart.interop.formats.json import pretty
     from optpart.kernels.all import expect
+    from optpart.methods.program import register_program
     from optpart.solution.result import Budget, Progress
     from optpart.study import library
     from optpart.study.engine import choose
@@ -118,6 +127,9 @@ def gap(
 
     console = plain_console()
     check_seed(seed, seeds, "--seed and --seeds")
+    if program and (axis or engine != "local" or store is not None):
+        problem = "used with --axis, --engine or --store"
+        raise InputError("--program", problem, "leave those out")
     if axis:
         if csv or engine != "local" or store is not None:
             raise InputError("--axis", "used with --csv, --engine or --store", "leave those out")
@@ -131,7 +143,8 @@ def gap(
         check_target(output, gap_table.KINDS[output.suffix])
     if json and csv:
         raise InputError("--json", "used together with --csv", "choose one of them")
-    names = chosen_methods(method or [])
+    programs = [register_program(command) for command in dict.fromkeys(program or [])]
+    names = chosen_methods([*method, *programs] if method else [])  # all programs, too
     chosen = files or library.small()
     spread = choose(engine, workers)
     instances = [open_instance(file) for file in chosen]

@@ -19,6 +19,7 @@ COMMANDS = {
     "place": "place:place",
     "solve": "solve:solve",
     "gap": "gap:gap",
+    "worst": "worst:worst",
     "bound": "bound:bound",
     "verify": "verify:verify",
     "certify": "certify:certify",

@@ -77,6 +77,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("gap", "output"): [Case(f"gap {HEFT} -o"), Case(f"gap {HEFT} -o", ".csv"),
                         Case("gap heft-10 -m heft+pct --axis --time-limit 1 -o")],
     ("gap", "store"): [Case(f"gap {HEFT} --store", ".db", "updated", "store")],
+    ("worst", "output"): [Case("worst heft --vertices 3 --tries 5 -o", same="instance")],
     ("bound", "checkpoint"): [Case("bound heft-10 --time-limit 1 --checkpoint", kind="updated",
                                    after="--resume")],
     ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",

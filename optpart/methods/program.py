@@ -1,0 +1,92 @@
+"""Programs of others as methods: they read an instance file, and write a result file."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from optpart.base.children.scratch import Scratch
+from optpart.base.errors import InputError, PluginError
+from optpart.methods import registry
+from optpart.problem.instance import Instance
+from optpart.solution.result import Budget, Result, conclude
+from optpart.solution.termination import Termination
+
+#: What a command must name: the files that it reads and writes.
+_INSTANCE, _RESULT = "{instance}", "{result}"
+
+_REMEDY = "fix the program"
+
+
+def register_program(command: str) -> str:
+    """Register a program as a method of its own; return the name.
+
+    The program is started in the current folder for every run, with the paths of a native instance
+    file and of the result file that it must write (``docs/formats.md``). Of its result only the
+    schedule counts, and only if the verifier accepts it. At the time limit the program and what it
+    has started are killed; what it has written until then counts.
+
+    Parameters
+    ----------
+    command : str
+        Words as in a shell, which is not involved, with ``{instance}`` and ``{result}``. The name
+        of the method consists of the other words.
+
+    Raises
+    ------
+    InputError
+        If the command cannot be divided into words, does not name both files, or its name is taken.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError("--program", str(error).lower(), "close all quotes") from None
+    for file in (_INSTANCE, _RESULT):
+        if not any(file in word for word in words):
+            raise InputError("--program", f"does not name {file}", f"add {file} to the command")
+    name = " ".join(word for word in words if _INSTANCE not in word and _RESULT not in word)
+    registry.register(name, f"the program {name}")(_method(name, words, Path.cwd()))
+    return name
+
+
+def _method(name: str, words: list[str], folder: Path) -> Callable[..., Result]:
+    def run(instance: Instance, *, budget: Budget, seed: int, **_: Any) -> Result:
+        from optpart.interop.formats import native, result
+
+        begin = time.perf_counter()
+        with Scratch() as scratch:
+            given, made = scratch.folder / "instance.json", scratch.folder / "result.json"
+            native.write(instance, given)
+            files = [w.replace(_INSTANCE, str(given)).replace(_RESULT, str(made)) for w in words]
+            # The keeper starts commands in the temporary folder.
+            there = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', str(folder), *files]
+            for _line in scratch.start(there, budget.seconds):
+                pass  # its standard output is no part of the answer
+            code = scratch.wait()
+            seconds = time.perf_counter() - begin
+            if code:
+                said = scratch.complaints().strip().splitlines()
+                why = f"exit code {code}" + (f": {said[-1]}" if said else "")
+                raise PluginError(name, f"failed ({why})", _REMEDY)
+            ended = Termination.TIME_LIMIT if code is None else Termination.COMPLETED
+            schedule = None
+            if made.exists():
+                try:
+                    schedule = result.read_schedule(made, instance)
+                except InputError as error:
+                    problem = f"its result cannot be read ({error.place}: {error.problem})"
+                    raise PluginError(name, problem, _REMEDY) from None
+            elif code == 0:
+                raise PluginError(name, "wrote no result", _REMEDY)
+        found = conclude(
+            instance, name, schedule, termination=ended, seconds=seconds, seed=seed,
+            reason="time limit" if code is None else "",
+        )  # fmt: skip
+        if schedule is not None and found.schedule is None:
+            raise PluginError(name, found.reason, _REMEDY)
+        return found
+
+    return run
