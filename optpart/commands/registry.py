@@ -23,6 +23,7 @@ COMMANDS = {
     "verify": "verify:verify",
     "certify": "certify:certify",
     "check": "check:check",
+    "archive": "archive:archive",
     "plot": "plot:plot",
     "report": "report:report",
     "simulate": "simulate:simulate",
