@@ -75,14 +75,15 @@ def _fill(archive: Archive, listed: list[Listed], seconds: float, memory: int | 
     todo = [each for each in listed if not archive.is_done(each.name, seconds)]
     todo.sort(key=lambda each: min((file.stat().st_size for file in each.files), default=0))
     expect()
-    for number, each in enumerate(todo, 1):
-        row = archive.add(each, seconds, memory)
-        where = f"[{number}/{len(todo)}] {each.name}"
-        if row["failed"]:
-            note(f"{where}: {row['failed']}")
-        else:
-            tier = row["lb_data"][0]["certificate"]["tier"]
-            note(f"{where}: {row['lower_bound']} to {row['upper_bound']}, by tier {tier}")
+    with archive.held():
+        for number, each in enumerate(todo, 1):
+            row = archive.add(each, seconds, memory)
+            where = f"[{number}/{len(todo)}] {each.name}"
+            if row["failed"]:
+                note(f"{where}: {row['failed']}")
+            else:
+                tier = row["lb_data"][0]["certificate"]["tier"]
+                note(f"{where}: {row['lower_bound']} to {row['upper_bound']}, by tier {tier}")
 
 
 def _judge(archive: Archive, listed: list[Listed], json: bool) -> None:

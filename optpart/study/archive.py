@@ -17,6 +17,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -26,8 +27,18 @@ from typing import Any, BinaryIO
 from optpart.base import clock
 from optpart.base.children.scratch import Scratch
 from optpart.base.errors import FaultsOf, InputError, OptpartError
+from optpart.base.files import (
+    ANY,
+    Kind,
+    begins,
+    check_target,
+    held,
+    read_bytes,
+    read_text,
+    write_bytes,
+    write_faults,
+)
 from optpart.base.languages import to_json
-from optpart.base.files import ANY, Kind, begins, check_target, read_bytes, read_text, write_bytes
 from optpart.certificates import check
 from optpart.certificates.certify import certify_bound, problem_of
 from optpart.interop.formats.detect import read_instance
@@ -35,16 +46,15 @@ from optpart.interop.formats.json import parse_json
 from optpart.lower_bounds.best import each_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
-from optpart.problem.rational import shown
+from optpart.problem.rational import rational, shown
 from optpart.solution.result import Budget
 from optpart.version import __version__
 
 #: The index of an archive, and the folder of its certificates.
 INDEX, CERTIFICATES = "bks.json", "certificates"
 
-#: The method that finds the schedules, and its share of the time; the same share goes to proofs, and
-#: half of it to bounds. The first few bounds end by themselves; the others need time that they
-#: would take from the proofs.
+#: The method that finds the schedules, and its share of the time; proofs have as much, and bounds
+#: half of it. Slow bounds are left out: they would take from the proofs.
 METHOD = "cpsat"
 _SHARE = 0.4
 _SLOW = {"cases", "crossings", "destructive", "branching"}
@@ -176,14 +186,7 @@ def _list(path: Path) -> Iterator[Listed]:
 
 
 def _bound(value: object, place: str) -> Fraction | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | str | Fraction):
-        raise InputError(place, f"{shown(value)} is no number", "give a number or null")
-    try:
-        return Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        raise InputError(place, f"{shown(value)} is no number", "give a number or null") from None
+    return None if value is None else rational(value, place)
 
 
 def _plain(value: Fraction | None) -> int | str | None:
@@ -206,6 +209,10 @@ class Archive:
         self.folder = Path(folder)
         self.index = self.folder / INDEX
         self.rows: dict[str, Row] = {}
+        with write_faults(folder):
+            if os.path.lexists(folder) and not os.path.isdir(folder):
+                raise InputError("", "is not a folder", "name a folder", str(folder))
+            foreign = os.path.isdir(folder) and sorted(os.listdir(folder))
         if os.path.lexists(self.index):
             check_target(self.index, KIND, forcible=False)
             with FaultsOf(self.index):
@@ -213,6 +220,23 @@ class Archive:
                     _check_row(row)
                     row["time_limit"] = float(row["time_limit"])
                     self.rows[row["instance"]] = row
+        elif foreign:
+            problem = f"is there, and no {INDEX}: this is no archive"
+            raise InputError(foreign[0], problem, "name another folder", str(folder))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and hold it against other processes.
+
+        Raises
+        ------
+        InputError
+            If it cannot be made, or another process holds it.
+        """
+        with write_faults(self.folder):
+            self.path("").parent.mkdir(parents=True, exist_ok=True)
+        with held(self.index, "another 'optpart archive'"):
+            yield
 
     def path(self, name: str) -> Path:
         """Return where the certificate of an instance is; no file says so."""
@@ -221,13 +245,21 @@ class Archive:
     def is_done(self, name: str, seconds: float) -> bool:
         """Return whether its optimum is certified, or this version has given it that time."""
         row = self.rows.get(name)
-        if row is None:
+        if row is None or (row["lb_data"] and not self._is_whole(row)):
             return False
         had = row["optpart"] == __version__ and row["time_limit"] >= seconds
         return had or bool(row["status"] == "closed")
 
+    def _is_whole(self, row: Row) -> bool:
+        """Return whether the certificate is that of the index: a run may have been killed."""
+        try:
+            content = read_bytes(self.path(row["instance"]))
+        except InputError:
+            return False
+        return bool(_digest(content) == row["lb_data"][0]["certificate"]["sha256"])
+
     def add(self, listed: Listed, seconds: float, memory: int | None = None) -> Row:
-        """Solve, bound and certify an instance, and enter it into the index.
+        """Solve, bound and certify an instance, and enter it into the index, which must be held.
 
         An earlier certificate stays unless the new one proves more.
 
@@ -238,12 +270,13 @@ class Archive:
         """
         row: Row = {"instance": listed.name, **listed.about, "set": listed.set}
         before = self.rows.get(listed.name, {})
+        if before.get("lb_data") and not self._is_whole(before):
+            before = {}
         failed = ""
         found: Row = {}
         try:
             content, found = _certified(listed, seconds, memory)
             if _proves_more(found, before):
-                self.path(listed.name).parent.mkdir(parents=True, exist_ok=True)
                 write_bytes(self.path(listed.name), content, PACKED)
         except OptpartError as error:
             failed = str(error)
@@ -264,7 +297,6 @@ class Archive:
             "time_limit": seconds,
             "failed": failed,
         }
-        self.folder.mkdir(parents=True, exist_ok=True)
         write_bytes(self.index, self._text().encode(), KIND)
         return self.rows[listed.name]
 
@@ -277,19 +309,28 @@ class Archive:
 _OURS = ("lower_bound", "upper_bound", "lb_data", "ub_data")
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _check_row(row: Row) -> None:
+    """Refuse an entry that no archive has; what it claims is for the judge."""
     name = row.get("instance")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InputError(shown(name), "cannot be the name of an instance", "write the index anew")
-    published = row.get("published")
-    limit = row.get("time_limit")
-    if not isinstance(published, dict) or isinstance(limit, bool | str) or limit is None:
-        raise InputError(name, "is no entry of an archive", "write the index anew")
-    for place in (row, published):
-        for key in ("lower_bound", "upper_bound"):
-            _bound(place.get(key), f"{name}.{key}")
-    texts = (row.get("set"), row.get("optpart"), row.get("status"), row.get("failed"))
-    if not isinstance(row.get("lb_data"), list) or not all(isinstance(text, str) for text in texts):
+    try:
+        for place in (row, row["published"]):
+            for key in ("lower_bound", "upper_bound"):
+                _bound(place[key], key)
+        texts = [row[key] for key in ("set", "status", "optpart", "failed")]
+        rational(row["time_limit"], "time_limit")
+        for entry in row["lb_data"]:
+            texts += [entry["certificate"]["tier"], entry["certificate"]["sha256"]]
+            rational(entry["certificate"]["size"], "size")
+    except (KeyError, TypeError) as error:
+        problem = f"is no entry of an archive ({shown(str(error))})"
+        raise InputError(name, problem, "write the index anew") from None
+    if not all(isinstance(text, str) for text in texts):
         raise InputError(name, "is no entry of an archive", "write the index anew")
 
 
@@ -342,7 +383,7 @@ def _certified(listed: Listed, seconds: float, memory: int | None) -> tuple[byte
             "path": f"{CERTIFICATES}/{listed.name}.zip",
             "tier": proven.refutation.tier,
             "size": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
+            "sha256": _digest(content),
         },
     }
     upper = _plain(result.makespan)
@@ -436,9 +477,8 @@ def judged(archive: Archive, listed: Sequence[Listed] = ()) -> Iterator[Verdict]
 
 def _judge(path: Path, row: Row, listed: Listed | None) -> str:
     content = read_bytes(path)
-    certificate = row["lb_data"][0].get("certificate")
-    found = hashlib.sha256(content).hexdigest()
-    if not isinstance(certificate, dict) or certificate.get("sha256") != found:
+    certificate = row["lb_data"][0]["certificate"]
+    if certificate["sha256"] != _digest(content):
         raise InputError("", "is not the certificate of the index", "archive it again", str(path))
     with Scratch() as scratch:
         with FaultsOf(path):
