@@ -109,7 +109,8 @@ HELD = {
     """,
     "a temporary folder with a random name, which is made new and removed with all in it": """
         study/archive.py _certified Scratch
-        study/archive.py _judge Scratch
+        study/archive.py judged Scratch
+        study/archive.py unpack unlink
         certificates/sat.py refute Scratch
         base/children/keeper.py main shutil.rmtree
         base/children/scratch.py Scratch.__enter__ mkdir

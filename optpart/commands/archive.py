@@ -89,7 +89,8 @@ def _fill(archive: Archive, listed: list[Listed], seconds: float, memory: int | 
 def _judge(archive: Archive, listed: list[Listed], json: bool) -> None:
     from optpart.base.terminal import put, say
     from optpart.interop.formats.json import pretty
-    from optpart.study.archive import judged
+    from optpart.study.archive import HEADS, judged, summary
+    from optpart.study.report.console import plain_console
 
     verdicts = []
     for each in judged(archive, listed):
@@ -119,6 +120,12 @@ def _judge(archive: Archive, listed: list[Listed], json: bool) -> None:
             )
         )
     else:
+        accepted = {each.name for each in verdicts if each.proven}
+        nothing = {"lower_bound": None, "upper_bound": None, "lb_data": []}
+        rows = summary(
+            row if name in accepted else {**row, **nothing} for name, row in archive.rows.items()
+        )
+        plain_console().show_rows(HEADS, rows, left=("set",))
         say(
             f"{len(verdicts)} certificates: {len(verdicts) - rejected} accepted, {rejected} "
             f"rejected; {contradicted} contradict a published value"

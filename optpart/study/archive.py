@@ -66,6 +66,9 @@ _MOST = 2**28
 #: Names of instances that can be names of files everywhere.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
+#: What failed if a list has names only.
+_NO_FILE = "no file of this instance"
+
 #: What an entry takes over from a list.
 _KEPT = ("size", "type", "family", "family_long")
 
@@ -123,12 +126,12 @@ class Listed:
         InputError
             That of the last file, if none can be read.
         """
-        fault = InputError(self.name, "no file of this instance", "put it beside the list")
+        fault = InputError(self.name, _NO_FILE, "put it beside the list")
         for file in self.files:
             try:
                 return read_instance(file)
-            except InputError as error:
-                fault = error
+            except InputError as error:  # an index may go elsewhere, and knows no folders
+                fault = InputError(error.place, error.problem, error.remedy, file.name)
         raise fault
 
 
@@ -218,7 +221,7 @@ class Archive:
             with FaultsOf(self.index):
                 for row in parse_json(read_text(self.index)):
                     _check_row(row)
-                    row["time_limit"] = float(row["time_limit"])
+                    row["time_limit"] = float(rational(row["time_limit"]))
                     self.rows[row["instance"]] = row
         elif foreign:
             problem = f"is there, and no {INDEX}: this is no archive"
@@ -326,7 +329,8 @@ def _check_row(row: Row) -> None:
         rational(row["time_limit"], "time_limit")
         for entry in row["lb_data"]:
             texts += [entry["certificate"]["tier"], entry["certificate"]["sha256"]]
-            rational(entry["certificate"]["size"], "size")
+            if not isinstance(entry["certificate"]["size"], int):
+                raise TypeError("size")
     except (KeyError, TypeError) as error:
         problem = f"is no entry of an archive ({shown(str(error))})"
         raise InputError(name, problem, "write the index anew") from None
@@ -411,7 +415,7 @@ def pack(folder: Path) -> bytes:
 
 
 def unpack(content: bytes, folder: Path) -> None:
-    """Write the files of a packed certificate; of other names, or too large, there is none.
+    """Write the files of a packed certificate to a folder, in the place of those of another.
 
     Raises
     ------
@@ -427,8 +431,10 @@ def unpack(content: bytes, folder: Path) -> None:
                 raise wrong
             if any(member.file_size > _MOST for member in members):
                 raise wrong
-            for name in names:
-                write_bytes(folder / name, packed.read(name), ANY)
+            for name in _MEMBERS:
+                (folder / name).unlink(missing_ok=True)
+                if name in names:
+                    write_bytes(folder / name, packed.read(name), ANY)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError):
         raise wrong from None
 
@@ -464,35 +470,34 @@ def judged(archive: Archive, listed: Sequence[Listed] = ()) -> Iterator[Verdict]
     instance of that name, as optpart reads its file.
     """
     known = {each.name: each for each in listed}
-    for name, row in archive.rows.items():
-        if not row["lb_data"]:
-            continue
-        try:
-            said = _judge(archive.path(name), row, known.get(name))
-        except (check.RejectedError, OptpartError) as error:
-            yield Verdict(name, False, str(error))
-            continue
-        yield Verdict(name, True, said, tuple(contradictions(row)))
-
-
-def _judge(path: Path, row: Row, listed: Listed | None) -> str:
-    content = read_bytes(path)
-    certificate = row["lb_data"][0]["certificate"]
-    if certificate["sha256"] != _digest(content):
-        raise InputError("", "is not the certificate of the index", "archive it again", str(path))
     with Scratch() as scratch:
-        with FaultsOf(path):
-            unpack(content, scratch.folder)
-        said = check.check(str(scratch.folder))
-        claimed = parse_json(read_text(scratch.folder / _MEMBERS[0]))
-        text = read_bytes(scratch.folder / _MEMBERS[1])
-    for key, value in (("bound", row["lower_bound"]), ("makespan", row["upper_bound"])):
-        proven = _bound(claimed.get(key), key)
-        if proven != _bound(value, key):
-            problem = f"says {_plain(proven)}, and the index {value}"
-            raise InputError(key, problem, "archive it again", str(path))
-    if listed is not None and problem_of(listed.read())[0] != text:
-        raise InputError("", "is about another instance", "archive it again", str(path))
+        for name, row in archive.rows.items():
+            if not row["lb_data"]:
+                continue
+            try:
+                said = _judge(archive.path(name), row, known.get(name), scratch.folder)
+            except (check.RejectedError, OptpartError) as error:
+                yield Verdict(name, False, str(error))
+                continue
+            yield Verdict(name, True, said, tuple(contradictions(row)))
+
+
+def _judge(path: Path, row: Row, listed: Listed | None, folder: Path) -> str:
+    """Return what a certificate proves, if that is what its entry says."""
+    content = read_bytes(path)
+    if row["lb_data"][0]["certificate"]["sha256"] != _digest(content):
+        raise InputError("", "is not the certificate of the index", "archive it again", str(path))
+    with FaultsOf(path):
+        unpack(content, folder)
+        said = check.check(str(folder))
+        claimed = parse_json(read_text(folder / _MEMBERS[0]))
+        for key, value in (("bound", row["lower_bound"]), ("makespan", row["upper_bound"])):
+            proven = _bound(claimed.get(key), key)
+            if proven != _bound(value, key):
+                problem = f"says {_plain(proven)}, and the index {value}"
+                raise InputError(key, problem, "archive it again")
+        if listed is not None and problem_of(listed.read())[0] != read_bytes(folder / _MEMBERS[1]):
+            raise InputError("", "is about another instance", "archive it again")
     return said
 
 
@@ -530,7 +535,7 @@ def summary(rows: Iterable[Row]) -> list[tuple[str, ...]]:
         least = _bound(row["published"].get("lower_bound"), "")
         has = bool(row["lb_data"])
         reached = least is not None and lower is not None and lower >= least
-        absent = not has and "no file of this instance" in row.get("failed", "")
+        absent = not has and _NO_FILE in row["failed"]
         size = row["lb_data"][0]["certificate"]["size"] if has else 0
         figures = (
             1, has, lower is not None and row["lower_bound"] == row["upper_bound"],

@@ -95,9 +95,8 @@ def test_the_entry_says_what_the_certificate_proves(made: Path) -> None:
     row = Archive(made / "out").rows["shop"]
     assert (row["lower_bound"], row["upper_bound"], row["status"]) == (9, 9, "closed")
     certificate = row["lb_data"][0]["certificate"]
-    packed = made / "out" / certificate["path"]
     assert certificate["tier"] == "one-machine"
-    assert certificate["size"] == packed.stat().st_size
+    assert certificate["size"] == (made / "out" / certificate["path"]).stat().st_size
     listed = read_lists([made / "in" / "bks.json"])
     (verdict,) = judged(Archive(made / "out"), listed)
     assert verdict.proven
@@ -120,6 +119,20 @@ def test_an_index_that_claims_more_than_is_proven_is_rejected(copied: Path, key:
     (verdict,) = judged(Archive(copied / "out"))
     assert not verdict.proven
     assert "the index" in verdict.said
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("instance", "../x"), ("published", None), ("lb_data", [1]), ("set", 1), ("time_limit", "x"),
+     ("lb_data", [{"certificate": {"tier": "path", "sha256": "", "size": "1/3"}}]),
+     ("upper_bound", "1e999999999")],
+)  # fmt: skip
+def test_an_index_of_another_form_is_refused(copied: Path, key: str, value: object) -> None:
+    index = copied / "out" / "bks.json"
+    rows = json.loads(index.read_text())
+    index.write_text(json.dumps([{**rows[0], key: value}]))
+    with pytest.raises(InputError, match=r"bks\.json"):
+        Archive(copied / "out")
 
 
 def forged(index: Path, content: bytes) -> None:
