@@ -10,7 +10,7 @@ import typer
 from optpart.commands.options import Json, MemoryLimit, time_limit
 
 if TYPE_CHECKING:
-    from optpart.study.archive import Archive, Listed
+    from optpart.study.archive import Archive, Listed, Row
 
 
 def archive(
@@ -72,10 +72,10 @@ def _fill(archive: Archive, listed: list[Listed], seconds: float, memory: int | 
     from optpart.base.terminal import note
     from optpart.kernels.all import expect
 
-    todo = [each for each in listed if not archive.is_done(each.name, seconds)]
-    todo.sort(key=lambda each: min((file.stat().st_size for file in each.files), default=0))
     expect()
     with archive.held():
+        todo = [each for each in listed if not archive.is_done(each.name, seconds)]
+        todo.sort(key=lambda each: min((file.stat().st_size for file in each.files), default=0))
         for number, each in enumerate(todo, 1):
             row = archive.add(each, seconds, memory)
             where = f"[{number}/{len(todo)}] {each.name}"
@@ -121,7 +121,7 @@ def _judge(archive: Archive, listed: list[Listed], json: bool) -> None:
         )
     else:
         accepted = {each.name for each in verdicts if each.proven}
-        nothing = {"lower_bound": None, "upper_bound": None, "lb_data": []}
+        nothing: Row = {"lower_bound": None, "upper_bound": None, "lb_data": []}
         rows = summary(
             row if name in accepted else {**row, **nothing} for name, row in archive.rows.items()
         )

@@ -80,7 +80,9 @@ def _is_index(stream: BinaryIO) -> bool:
         rows = parse_json(stream.read().decode())
     except (InputError, ValueError):
         return False
-    return isinstance(rows, list) and all(isinstance(r, dict) and "optpart" in r for r in rows)
+    if not isinstance(rows, list):
+        return False
+    return bool(rows) and all(isinstance(row, dict) and "optpart" in row for row in rows)
 
 
 KIND = Kind("the index of an archive", _is_index)
@@ -215,17 +217,24 @@ class Archive:
         with write_faults(folder):
             if os.path.lexists(folder) and not os.path.isdir(folder):
                 raise InputError("", "is not a folder", "name a folder", str(folder))
-            foreign = os.path.isdir(folder) and sorted(os.listdir(folder))
-        if os.path.lexists(self.index):
-            check_target(self.index, KIND, forcible=False)
-            with FaultsOf(self.index):
-                for row in parse_json(read_text(self.index)):
-                    _check_row(row)
-                    row["time_limit"] = float(rational(row["time_limit"]))
-                    self.rows[row["instance"]] = row
-        elif foreign:
+            names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        # What a run leaves that was killed before its first entry.
+        foreign = [name for name in names if name not in (CERTIFICATES, f".{INDEX}.lock")]
+        if not self._read() and foreign:
             problem = f"is there, and no {INDEX}: this is no archive"
             raise InputError(foreign[0], problem, "name another folder", str(folder))
+
+    def _read(self) -> bool:
+        """Read the index, and return whether there is one."""
+        if not os.path.lexists(self.index):
+            return False
+        check_target(self.index, KIND, forcible=False)
+        with FaultsOf(self.index):
+            for row in parse_json(read_text(self.index)):
+                _check_row(row)
+                row["time_limit"] = float(rational(row["time_limit"]))
+                self.rows[row["instance"]] = row
+        return True
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -239,6 +248,7 @@ class Archive:
         with write_faults(self.folder):
             self.path("").parent.mkdir(parents=True, exist_ok=True)
         with held(self.index, "another 'optpart archive'"):
+            self._read()  # another process may have added to it meanwhile
             yield
 
     def path(self, name: str) -> Path:

@@ -135,6 +135,16 @@ def test_an_index_of_another_form_is_refused(copied: Path, key: str, value: obje
         Archive(copied / "out")
 
 
+def test_only_one_process_writes_and_a_killed_one_does_no_harm(tmp_path: Path) -> None:
+    found = Archive(tmp_path / "out")
+    with found.held(), pytest.raises(InputError, match="in use"), Archive(tmp_path / "out").held():
+        pass
+    assert not Archive(tmp_path / "out").rows  # a folder without an index, but nothing else
+    (tmp_path / "out" / "notes.txt").touch()
+    with pytest.raises(InputError, match="this is no archive"):
+        Archive(tmp_path / "out")
+
+
 def forged(index: Path, content: bytes) -> None:
     """Put other bytes in the place of the certificate, with their hash in the index."""
     rows = json.loads(index.read_text())
