@@ -45,6 +45,7 @@ _CHILD = "starts optpart's own programs, which are in this list, too"
 #: All places by reason, as ``file function change``.
 HELD = {
     _KIND: """
+        study/archive.py Archive.add write_bytes ×2
         commands/devices.py _detect write_text
         commands/gap.py _gap_by_axis write_text
         commands/gap.py gap.write write_text
@@ -85,6 +86,7 @@ HELD = {
         base/folders.py _put shutil.rmtree
     """,
     _NEW: """
+        study/archive.py unpack write_bytes ANY
         certificates/certify.py _write write_bytes ANY
         certificates/proof_files.py write write_bytes ANY
         certificates/sat.py main open w+b
@@ -107,6 +109,9 @@ HELD = {
         applications/training/bounds/certificate.py write_certificate write_text ANY
     """,
     "a temporary folder with a random name, which is made new and removed with all in it": """
+        study/archive.py _certified Scratch
+        study/archive.py judged Scratch
+        study/archive.py unpack unlink
         certificates/sat.py refute Scratch
         base/children/keeper.py main shutil.rmtree
         base/children/scratch.py Scratch.__enter__ mkdir
@@ -145,6 +150,7 @@ HELD = {
         study/store.py _opened sqlite3.connect
     """,
     _MEMORY: """
+        study/archive.py pack open w
         base/children/caller.py Caller.__init__ os.fdopen ×2
         applications/reductions/picture.py draw savefig
         study/report/picture.py render savefig
@@ -159,6 +165,9 @@ HELD = {
         base/children/worker.py Worker.__init__ spawn
         kernels/all.py _made subprocess.Popen
         kernels/all.py expect subprocess.Popen
+    """,
+    "a folder that may be there already, and stays as it is": """
+        study/archive.py Archive.held mkdir
     """,
     "programs that only measure or list devices, and write nothing": """
         interop/costs/detection.py _listed subprocess.run

@@ -24,6 +24,7 @@ COMMANDS = {
     "verify": "verify:verify",
     "certify": "certify:certify",
     "check": "check:check",
+    "archive": "archive:archive",
     "plot": "plot:plot",
     "report": "report:report",
     "lesson": "lesson:lesson",

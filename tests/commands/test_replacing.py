@@ -29,7 +29,7 @@ from optpart.testing.chains import chain
 #: Options for paths that are only read.
 READ = {
     "certificate", "check", "cluster", "costs", "directories", "efficiencies", "file", "instance",
-    "model", "node_memory", "operators", "result", "start", "strategy", "tables", "times",
+    "lists", "model", "node_memory", "operators", "result", "start", "strategy", "tables", "times",
 }  # fmt: skip
 
 HEFT = "heft-10 -m heft"
@@ -83,6 +83,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",
                                "folder")],
     ("certify", "output"): [Case("certify kwok-ahmad-9-2 -o", "", "folder")],
+    ("archive", "folder"): [Case("archive", "", "updated", after="known/bks.json --time-limit 1")],
     ("plot", "output"): [Case("plot result -o", ".png"), Case("plot result -o", ".svg")],
     ("report", "output"): [Case("report heft-10 -o", ".html"),
                            Case("report some.db -o", "", "folder")],
@@ -184,6 +185,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, method in (("replicas", "ev-ar"), ("single", "single")):
         op.solve_strategy(question, method, seconds=1).save(folder / name)
+    (folder / "known").mkdir()
+    (folder / "known" / "bks.json").write_text("[]")
+    (folder / "known" / "two.txt").write_text("1 2\n0 4  1 2\n")
     assert [*op.sweep(["heft-10"], ["heft"], seconds=1, store=folder / "some.db")]
     return folder
 
@@ -303,7 +307,7 @@ def test_what_is_of_the_same_kind_is_replaced_and_the_rest_if_forced(
 ) -> None:
     place = here / f"out{case.suffix}"
     place.touch() if case.kind == "file" else None  # an empty file may be replaced
-    first = case._replace(after="" if case.kind == "updated" else case.after)
+    first = case._replace(after="" if case.after == "--resume" else case.after)
     assert run(*words(first, place.name)).code == 0
     written = here / "out.json" if "reduce" in case.command else place
     before = written.stat()

@@ -1,6 +1,6 @@
 """A search for the instance on which a method is furthest from the optimum.
 
-The search is simulated annealing over instances, as in PISA (T. Coleman and B. Krishnamachari,
+The search is simulated annealing over instances, as in PISA (J. Coleman and B. Krishnamachari,
 Comparing task graph scheduling algorithms: an adversarial approach, 2024; part of SAGA). PISA
 compares heuristics with one another only. Here, the value of an instance is the ratio of the
 method's makespan, of a verified schedule, to the optimum, which an exact method proves. So the
