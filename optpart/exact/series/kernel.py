@@ -422,7 +422,7 @@ def _refuted(
             for d in range(devices):
                 if chosen >> d & 1 and scratch.begin[d] < NEVER:
                     room += max(0, limit - scratch.begin[d] - scratch.tail[d] - 1)
-                    room = min(room, NEVER)  # without a known schedule, eight limits overflow
+                    room = min(room, np.int64(NEVER))  # without a known schedule, eight limits overflow
             if scratch.load[chosen] > room:
                 return True
     return False
