@@ -422,7 +422,8 @@ def _refuted(
             for d in range(devices):
                 if chosen >> d & 1 and scratch.begin[d] < NEVER:
                     room += max(0, limit - scratch.begin[d] - scratch.tail[d] - 1)
-                    room = min(room, np.int64(NEVER))  # without a known schedule, eight limits overflow
+                    # Without a known schedule, the limits of nine devices exceed 64 bits.
+                    room = min(room, np.int64(NEVER))
             if scratch.load[chosen] > room:
                 return True
     return False
