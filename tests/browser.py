@@ -94,8 +94,16 @@ class Browser:
 
     address = ""
 
-    def open(self, path: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Open a file and wait until it has drawn itself."""
+    def open(
+        self,
+        path: Path,
+        *,
+        part: str = "",
+        width: int = 1280,
+        height: int = 900,
+        dark: bool = False,
+    ) -> None:
+        """Open a file, at a part such as ``#top``, and wait until it has drawn itself."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=False,
@@ -104,7 +112,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.address = path.resolve().as_uri()
-        self.call("Page.navigate", url=self.address)
+        self.call("Page.navigate", url=self.address + part)
         self.wait("document.readyState === 'complete' && document.body.dataset.ready === 'yes'")
 
     def wait(self, expression: str) -> None:

@@ -37,6 +37,10 @@ _SOLVERS = sorted({*registry.METHODS} - {"cpsat", "enumerate"})
 #: Solvers that use the whole limit unless they prove an optimum get this one.
 _SHORT = Budget(0.3, workers=1)
 
+#: Fewest and most vertices and devices: those of the agreement, and more than eight devices, since
+#: what is added up over devices may fit 64 bits only up to there.
+_SIZES = (*SIZES, ((2, 3), (9, 11)))
+
 #: Random schedules that are compared with the optimum.
 _SCHEDULES = 8
 
@@ -46,7 +50,7 @@ def case(number: int, folder: Path) -> str:
     kinds = get_args(GoalKind)
     communication, memory = MODELS[number % len(MODELS)]
     kind = kinds[number // len(MODELS) % len(kinds)]
-    vertices, devices = SIZES[number % len(SIZES)]
+    vertices, devices = _SIZES[number % len(_SIZES)]
     drawn = draw_instance(
         number, communication, memory, vertices=vertices, devices=devices, exact=number % 8 > 0
     )

@@ -188,6 +188,12 @@ def test_it_takes_clicks_keys_drags_and_addresses(opened: Browser, tmp_path: Pat
 
 
 @needs_browser
+def test_a_shared_address_opens_with_its_placement(opened: Browser, tmp_path: Path) -> None:
+    opened.open(written("heft-10", tmp_path), part="#p=012012012-")
+    assert opened.value("place") == [0, 1, 2, 0, 1, 2, 0, 1, 2, None]
+
+
+@needs_browser
 @pytest.mark.parametrize("name", ["heft-10", "small-30-2-ccr1-tight-s20", "chain-20"])
 def test_a_phone_shows_it_without_scrolling_sideways(
     opened: Browser, tmp_path: Path, name: str
