@@ -44,6 +44,7 @@ from optpart.interop.formats import (
     calibration_toml,
     cluster_toml,
     native,
+    saga,
     thesis_csv,
     wfformat,
 )
@@ -441,6 +442,15 @@ def _thesis(one: list[str], two: list[str], folder: Path) -> list[Path]:
     return []  # a CSV for programs keeps line feeds and controls as they are, in quotes
 
 
+def _task_graphs(one: list[str], two: list[str], folder: Path) -> list[Path]:
+    graph = op.GraphBuilder().vertex(one[0], 1).vertex(one[1], 2).edge(*one, size=3).build()
+    cluster = op.Cluster.of([op.Device(name) for name in two], 2)
+    saga.write(op.Instance(graph, cluster, name=one[0]), folder / "t.saga.json")
+    back = saga.read(folder / "t.saga.json")
+    assert (back.graph.names, back.cluster.names) == (tuple(one), tuple(two))
+    return [folder / "t.saga.json"]
+
+
 def _workflows(one: list[str], two: list[str], folder: Path) -> list[Path]:
     # The format has letters, digits and a few signs for tasks, and any text for machines.
     graph = op.GraphBuilder().vertex("a", outputs=[1]).vertex("b").edge("a", "b", 0).build()
@@ -458,6 +468,7 @@ def _workflows(one: list[str], two: list[str], folder: Path) -> list[Path]:
 FORMATS = {
     "native": _native, "result": _results, "cluster_toml": _clusters,
     "calibration_toml": _calibrations, "thesis_csv": _thesis, "wfformat": _workflows,
+    "saga": _task_graphs,
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ _SECONDS = 20.0
 
 def worst(
     method: Annotated[str, typer.Argument(help="Such as heft or mite+pct.")],
-    vertices: Annotated[int, typer.Option(help="From 2 to 16.")] = 8,
-    devices: Annotated[int, typer.Option(help="From 2 to 6.")] = 3,
+    vertices: Annotated[int, typer.Option(help="From 2 to 16.", min=2, max=16)] = 8,
+    devices: Annotated[int, typer.Option(help="From 2 to 6.", min=2, max=6)] = 3,
     family: Annotated[
         str, typer.Option(help="general, series-parallel, tree, or unit (times and delays of 1).")
     ] = "general",
@@ -35,7 +35,9 @@ def worst(
     ] = None,
     tries: Annotated[
         int | None,
-        typer.Option(help="Instances to try; with the same seed, the result is the same.", min=1),
+        typer.Option(
+            help="Instances to try; with the same seed, the result is the same.", min=1, max=10**9
+        ),
     ] = None,
     seed: Seed = 0,
     output: Annotated[
