@@ -163,8 +163,8 @@ class TestCommand:
         [
             ("heftt", "METHOD: no method 'heftt'"),
             ("heft --family forest", "--family: no family 'forest'"),
-            ("heft --vertices 17", "--vertices: 17 is out of range; give a whole number from 2"),
-            ("heft --devices 1", "--devices: 1 is out of range"),
+            ("heft --vertices 17", "Invalid value for '--vertices': 17 is not in the range"),
+            ("heft --devices 1", "Invalid value for '--devices': 1 is not in the range"),
             ("heft --ccr -1", "--ccr: -1 is negative"),
             ("heft --ccr much", "--ccr: 'much' is not a number"),
         ],
