@@ -3,16 +3,17 @@
     python bench/dagbench.py FOLDER [--time-limit 20] [--output bench/results/dagbench.csv]
 
 FOLDER holds DAGBench's ``workflows``. Each graph on its own network is solved by ``auto``, and its
-optimum, or else its best bound, is certified, with that time for each. A row is written after each
-graph; when the command is run again, graphs with an optimum, and others that had as much time, are
-left out. The last lines say how many are proven, how many of these have a certificate, and how far
-HEFT is from the optimum.
+optimum, if it is proven, is certified, with that time for each. A row is written after each graph;
+when the command is run again, graphs with an optimum, and others that had as much time, are left
+out. The last lines say how many are proven, how many of these have a certificate, and how far HEFT
+is from the optimum.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import tempfile
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +21,7 @@ from statistics import mean
 
 import optpart as op
 from optpart.base.errors import OptpartError
+from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify
 from optpart.problem.instance import Instance
 
@@ -71,10 +73,11 @@ def main() -> None:
             continue
         rows[instance.name] = row = solved(instance, given.time_limit)
         print(*row.values(), flush=True)
-        with open(given.output, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows.values())
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+        write_text(given.output, text.getvalue(), ANY)  # at once: the run may be stopped
     summarise(list(rows.values()))
 
 

@@ -354,7 +354,7 @@ def certified(name: str, group: str, command: str, seconds: float) -> str:
     (folder() / library.CERTIFICATES).mkdir(exist_ok=True)
     path = folder() / group / f"{name}.json"
     instance = load(name, group)
-    schedule = best_schedule(instance)
+    schedule = library.best_schedule(instance)
     if schedule is None:
         schedule = registry.get(METHODS[0])(instance, budget=Budget(seconds)).schedule
     try:
@@ -380,7 +380,7 @@ def refresh(chosen: Sequence[str], budget: Budget) -> None:
         for row in read_rows(REFRESHED).values()
         if row["version"] == __version__ and float(row["seconds"]) >= budget.seconds
     }
-    todo = [name for name in places if name not in done and not has_certificate(name)]
+    todo = [name for name in places if name not in done and library.certificate(name) is None]
     for number, name in enumerate(todo, 1):
         before = read_rows().get(name, {})
         index([name], budget, from_best=True)
@@ -405,15 +405,6 @@ def refresh(chosen: Sequence[str], budget: Budget) -> None:
         kept = [each for each in read_rows(REFRESHED).values() if each["name"] != name]
         write_rows([*kept, record], REFRESHED, tuple(record))
         print(f"[{number}/{len(todo)}]", file=sys.stderr)
-
-
-def has_certificate(name: str) -> bool:
-    return (folder() / library.CERTIFICATES / name / "certificate.json").is_file()
-
-
-def best_schedule(instance: Instance) -> Schedule | None:
-    path = folder() / "best" / f"{instance.name}.json"
-    return result_format.read_schedule(path, instance) if path.is_file() else None
 
 
 def names(group: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def _claim(folder: str) -> tuple[Windows, str, dict[str, Any]]:
     allowance = Allowance()
     _, certificate = read_document(folder, "certificate.json", allowance)
     _, instance = read_document(folder, "instance.json", allowance)
-    claim = number(certificate.get("bound", certificate["makespan"]))
+    claim = number(certificate["bound" if "bound" in certificate else "makespan"])
     if not claim:
         raise InputError(folder, "claims nothing that needs a proof", "export another one")
     problem = Problem(instance, allowance)
@@ -164,7 +165,7 @@ def _turns(windows: Windows, record: dict[str, Any]) -> list[Limit]:
     """Return the vertices that take too long between their least head and their least tail."""
     d, listed = record["device"], record["vertices"]
     head, tail = ({v: side[v][d] for v in listed} for side in (windows.head, windows.tail))
-    for least, last in ((head[v], tail[w]) for v in listed for w in listed):
+    for least, last in product(sorted({*head.values()}), sorted({*tail.values()})):
         jobs = [v for v in listed if head[v] >= least and tail[v] >= last]
         if least + sum(windows.time(v, d) for v in jobs) + last > windows.horizon:
             load: dict[tuple[int, int], Fraction] = {}
@@ -190,7 +191,8 @@ def _pbp(rows: list[Row], factors: list[Fraction]) -> bytes:
     """Add the rows up, and what each variable lacks to cancel: the sum says that 0 is positive."""
     scale = math.lcm(*(factor.denominator for factor in factors))
     whole = [int(factor * scale) for factor in factors]
-    whole = [factor // math.gcd(*whole) for factor in whole]
+    common = math.gcd(*whole)
+    whole = [factor // common for factor in whole]
     left: dict[int, int] = {}
     steps: list[tuple[object, int]] = []
     for i, ((row, _), factor) in enumerate(zip(rows, whole, strict=True), 1):

@@ -34,6 +34,7 @@ def check(
     from optpart.base.errors import CertificateError, InputError
     from optpart.base.folders import check_folder
     from optpart.base.terminal import put, say
+    from optpart.certificates.check import RejectedError
     from optpart.certificates.proof_files import HOLDS, write
     from optpart.interop.formats.json import pretty
 
@@ -61,6 +62,11 @@ def check(
     if not all(each["accepted"] for each in found):
         raise typer.Exit(1)
     if export is not None:
-        files = write(directories[0], export)
+        try:
+            files = write(directories[0], export)
+        except RejectedError:  # accepted above, so it is a bound of training strategies
+            problem = "its proof is about training strategies, which other checkers do not read"
+            remedy = "export a certificate of a makespan or a bound"
+            raise InputError("", problem, remedy, str(directories[0])) from None
         if not json:
             say(f"{' and '.join(files)}, in {export}")

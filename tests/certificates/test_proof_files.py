@@ -207,3 +207,11 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     assert done.out.splitlines()[1] == f"formula.cnf and proof.lrat, in {tmp_path / 'proof'}"
     two = run("check", certificate_of("lrat"), certificate_of("load"), "--export", tmp_path / "x")
     assert two.code == 2
+
+
+def test_a_bound_without_a_schedule(run: Run, tmp_path: Path) -> None:
+    assert run("certify", "lpt-2", "--bound", "-o", tmp_path / "bound").code == 0
+    done = run("check", tmp_path / "bound", "--export", tmp_path / "proof")
+    assert done.code == 0, done.err
+    formula, proof = ((tmp_path / "proof" / x).read_text() for x in ("formula.opb", "proof.pbp"))
+    assert veripb_refutes(opb(formula), proof)

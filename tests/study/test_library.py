@@ -521,6 +521,23 @@ def test_a_bound_above_a_schedule_stops_everything(
     assert not (tmp_path / "best").exists()
 
 
+def test_a_refresh_says_what_it_found_and_goes_on_where_it_was_stopped(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "classic").mkdir()
+    native.write(load("laich-2.5"), tmp_path / "classic" / "laich-2.5.json")
+    monkeypatch.setattr(library, "certificate", lambda _: None)
+    bench.refresh(["classic"], Budget(20, 1))
+    row = bench.read_rows(bench.REFRESHED)["laich-2.5"]
+    assert (row["makespan_before"], row["makespan"], row["status"]) == ("", "14", "OPTIMAL")
+    assert row["certificate"].startswith("tier ")
+    assert (tmp_path / "certificates" / "laich-2.5" / "certificate.json").exists()
+    before = contents(tmp_path)
+    monkeypatch.setattr(bench, "index", None)  # nothing is left to do in no more time
+    bench.refresh(["classic"], Budget(20, 1))
+    assert contents(tmp_path) == before
+
+
 def test_an_unknown_name_is_an_error_of_the_script(bench: ModuleType) -> None:
     with pytest.raises(InputError, match="no instance or group 'nothing'"):
         bench.index(["nothing"], Budget(1, 1))

@@ -101,11 +101,12 @@ def _cluster(network: Mapping[str, Any]) -> Cluster:
         speed = non_negative(member(node, "speed", place), f"{place}.speed")
         devices.append(Device(identifier(member(node, "name", place), f"{place}.name"), speed))
     at = {device.name: d for d, device in enumerate(devices)}
+    names = {*at}
     speeds: dict[tuple[int, int], Fraction] = {}
     for e, edge in enumerate(sequence(member(network, "edges", "network"), "network.edges")):
         place = f"network.edges[{e}]"
         keys(edge, {"source", "target", "speed"}, place)
-        pair = at[known(edge, "source", {*at}, place)], at[known(edge, "target", {*at}, place)]
+        pair = at[known(edge, "source", names, place)], at[known(edge, "target", names, place)]
         if pair in speeds:
             raise InputError(place, "an edge that another row gives already", "give each once")
         speeds[pair] = non_negative(member(edge, "speed", place), f"{place}.speed")

@@ -81,6 +81,16 @@ def test_every_bound_is_accepted_and_no_more(seed, tmp_path):
     assert "prove" in rejected(document, tmp_path)
 
 
+def test_it_has_no_form_that_other_checkers_read(tight, run, tmp_path):
+    choices, _ = tight
+    write_certificate(choices, strategy_bound(choices), tmp_path / "bound")
+    refused = run("check", tmp_path / "bound", "--export", tmp_path / "proof")
+    assert refused.code == 2
+    assert "about training strategies" in refused.err
+    assert refused.err.count("\n") == 1
+    assert not (tmp_path / "proof").exists()
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_rows_and_multipliers_say_nothing_false_is_accepted(seed, tmp_path):
     rng = np.random.default_rng(seed)
