@@ -154,9 +154,7 @@ def _limits(windows: Windows, record: dict[str, Any]) -> list[Limit]:
             }
             limits.append((load, Fraction(room(windows, chosen, d)), y))
         if (mu := number(record["memory"][d])) and capacity is not None:
-            needs = {
-                (u, d): Fraction(sum(problem.need[v] for v in windows.members[u])) for u in there
-            }
+            needs = {(u, d): problem.need[u] for u in there}
             limits.append((needs, Fraction(capacity), mu))
     return limits
 

@@ -238,8 +238,8 @@ def some_schedules() -> Iterator[tuple[Problem, Fraction, list[int], list[Fracti
         schedule = retime(instance, placement, random_order(rng, instance))
         problem = problem_of(instance)
         used = [Fraction(0)] * len(problem.devices)
-        for v, d in enumerate(placement.tolist()):
-            used[d] += problem.need[v]
+        for members, need in zip(problem.members, problem.need, strict=True):
+            used[placement[members[0]]] += need
         if all(c is None or u <= c for u, c in zip(used, problem.capacity, strict=True)):
             start = schedule.start.fractions()
             yield problem, schedule.makespan(instance), placement.tolist(), start
