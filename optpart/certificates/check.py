@@ -183,7 +183,7 @@ def integer(value: object, least: int, most: int, what: str) -> int:
 def named(numbers: dict[str, int], name: object) -> int:
     """Return the number of a vertex or a device."""
     if not isinstance(name, str) or name not in numbers:
-        raise RejectedError(f"there is no {shown(name)}")
+        raise RejectedError(f"no vertex or device {shown(name)}")
     return numbers[name]
 
 
