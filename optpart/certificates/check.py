@@ -478,7 +478,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         demand(start[v] >= ready, f"schedule: {where} {shown(problem.vertices[u])} arrives")
         if ready < start[v]:
             held[here] += [(ready, problem.size[tensor]), (start[v], -problem.size[tensor])]
-    check_turns(problem, device, start, end, moves)
+    check_no_overlap(problem, device, start, end, moves)
     for d, limit in enumerate(problem.capacity):
         if limit is not None:  # if it is, the denominators of the amounts may be too long to add up
             amounts = (amount for _, amount in sorted(held[d]))  # at one moment, ends come first
@@ -489,7 +489,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
     return max(end, default=Fraction(0))
 
 
-def check_turns(
+def check_no_overlap(
     problem: Problem, device: list[int], start: list[Fraction], end: list[Fraction], moves: Moves
 ) -> None:
     """Check that each device, link and port does one thing at a time."""
@@ -682,7 +682,7 @@ def refute_by_path(windows: Windows, record: dict[str, Any]) -> None:
 def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
     """Check that some vertices can only be on one device, and take too long there."""
     object_of(record, "device vertices", "record")
-    least = turns_end(windows, record.get("device"), record.get("vertices"))
+    least = end_on_one_machine(windows, record.get("device"), record.get("vertices"))
     demand(least > windows.horizon, f"the record only proves {shown(least)} ticks")
 
 
@@ -694,7 +694,7 @@ def vertices_of(value: object, windows: Windows) -> list[int]:
     return listed
 
 
-def turns_end(windows: Windows, device: object, vertices: object) -> int:
+def end_on_one_machine(windows: Windows, device: object, vertices: object) -> int:
     """Return the least time in which vertices that can only be on one device run there."""
     d = integer(device, 0, len(windows.problem.devices) - 1, "a device")
     listed = vertices_of(vertices, windows)
@@ -702,10 +702,10 @@ def turns_end(windows: Windows, device: object, vertices: object) -> int:
         alone = windows.possible[windows.unit[v]] == [d]
         demand(alone, "record: a vertex can be on another device")
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in listed]
-    return in_turns(jobs, windows.allowance)
+    return one_machine_bound(jobs, windows.allowance)
 
 
-def in_turns(jobs: list[tuple[int, int, int]], allowance: Allowance) -> int:
+def one_machine_bound(jobs: list[tuple[int, int, int]], allowance: Allowance) -> int:
     """Return a least end of jobs that take turns, given head, run time and tail of each.
 
     Of any of them, the first starts no earlier than their least head, and after the last follows at
@@ -822,7 +822,7 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             windows.allowance.bytes = held
             windows.exclude(unit, d)
         elif kind == "full":
-            return turns_end(windows, *list_of(rest, "a claim", 2)) > windows.horizon
+            return end_on_one_machine(windows, *list_of(rest, "a claim", 2)) > windows.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(windows, *list_of(rest, "a claim", 2))
@@ -873,7 +873,7 @@ def waits(windows: Windows, backwards: bool, v: int, d: int, t: int) -> bool:
             return True
     forced = [w for w in rest if left[unit[w]] == [d]]
     jobs = [(head[w][d], windows.time(w, d), rest[w]) for w in forced]
-    return in_turns(jobs, windows.allowance) >= t
+    return one_machine_bound(jobs, windows.allowance) >= t
 
 
 def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
@@ -1544,7 +1544,7 @@ def precedence(code: Encoding) -> Iterator[Clause]:
         yield from code.longer(a, b, known, code.end[u], code.start[v])
 
 
-def turns(code: Encoding) -> Iterator[Clause]:
+def no_overlap(code: Encoding) -> Iterator[Clause]:
     """Of two vertices on one device, one ends before the other starts.
 
     Two literals mean "ends before", one for either order; without a choice of devices, one and its
@@ -1760,7 +1760,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
 Family = Callable[[Encoding], Iterator[Clause]]
 
 FAMILIES: tuple[Family, ...] = (
-    *(one_device, thresholds, run_times, precedence, turns, apart, memory),
+    *(one_device, thresholds, run_times, precedence, no_overlap, apart, memory),
     *(windows_by_device, loads, least_loads, alike_devices, alike_vertices),
 )
 

@@ -367,7 +367,7 @@ class _Trimming:
             return []
         if isinstance(end, _Full):
             there = [v for v, unit in enumerate(facts.unit) if facts.possible[unit] == [end.d]]
-            chosen = _crowd(facts, end.d, there, needs)
+            chosen = _overload(facts, end.d, there, needs)
             for v in chosen:
                 for e in range(k):
                     if e != end.d:
@@ -387,7 +387,7 @@ class _Trimming:
             return []
         needs.out.remove((unit, d))
         if isinstance(event, _Alone):
-            chosen = _crowd(facts, d, facts.members[unit], needs)
+            chosen = _overload(facts, d, facts.members[unit], needs)
             return [["not", unit, d, [["full", d, chosen]]]]
         inner = _Needs(needs.base.assuming(unit, d))
         why = self.claims(facts.assuming(unit, d), event.trial, inner)
@@ -425,7 +425,7 @@ def _joined(claims: Iterable[Claim]) -> list[Claim]:
     return joined
 
 
-def _crowd(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
+def _overload(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
     """Return vertices that do not fit on a device one after another, and need their times."""
     jobs = [(facts.head[v][d], facts.time(v, d), facts.tail[v][d]) for v in vertices]
     subset = _fewest(jobs, facts.horizon + 1)

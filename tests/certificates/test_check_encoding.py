@@ -421,7 +421,7 @@ MUTANTS: dict[str, tuple[Family, Family]] = {
     "thresholds": (check.thresholds, thresholds_backwards),
     "run_times": (check.run_times, longer_lag(check.run_times)),
     "precedence": (check.precedence, longer_lag(check.precedence)),
-    "turns": (check.turns, longer_lag(check.turns)),
+    "no_overlap": (check.no_overlap, longer_lag(check.no_overlap)),
     "apart": (check.apart, always_apart),
     "memory": (check.memory, lower_limit(check.memory)),
     "windows_by_device": (check.windows_by_device, narrower_windows),
