@@ -8,10 +8,7 @@ networks that come with the library onnx, language models of published sizes and
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
 instances (all, or those of the named groups and names), and enters improvements into ``index.csv``
-and ``best/``. Rows of other instances remain unchanged. With ``--open``, instances whose optimum
-is proven are left out.
-
-``python bench/library.py certify [--time-limit 120] [NAME...]`` certifies the optima.
+and ``best/``. Rows of other instances remain unchanged.
 
 ``python bench/library.py refresh [--time-limit 3600] [--workers 2] [NAME...]`` solves every
 instance without a certificate again, from its best schedule, certifies what is proven, and enters
@@ -22,8 +19,6 @@ stopped: instances in that file are left out if this version had at least that t
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -34,8 +29,8 @@ from itertools import product
 from pathlib import Path
 from typing import TypeAlias, get_args
 
+from bench.output import read_csv, write_csv
 from optpart.base.errors import InputError, OptpartError
-from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify as write_certificate
 from optpart.interop.costs.drawn import drawn
 from optpart.interop.costs.roofline import roofline
@@ -304,15 +299,12 @@ def index(
     chosen: Sequence[str],
     budget: Budget,
     method: str = METHODS[0],
-    unproven: bool = False,
     from_best: bool = False,
 ) -> None:
-    """Solve the chosen instances, or the unproven of them; enter what is new after each."""
+    """Solve the chosen instances; enter what is new after each."""
     rows = read_rows()
     places = chosen_places(())
     todo = [*chosen_places(chosen)]
-    if unproven:
-        todo = [name for name in todo if name not in rows or rows[name]["status"] != "OPTIMAL"]
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
         instance, group = load(name, places[name]), places[name]
@@ -335,18 +327,6 @@ def chosen_places(chosen: Sequence[str]) -> dict[str, str]:
         for name, group in places.items()
         if not chosen or name in chosen or group in chosen
     }
-
-
-def certify(chosen: Sequence[str], seconds: float) -> None:
-    """Certify the optima of the index that have no valid certificate."""
-    for row in library.index().values():
-        if row.status != "OPTIMAL" or (chosen and row.name not in chosen):
-            continue
-        if library.certificate(row.name) is not None:
-            continue
-        begin = time.perf_counter()
-        said = certified(row.name, row.group, row.command, seconds)
-        print(f"{row.name}: {said}, {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def certified(name: str, group: str, command: str, seconds: float) -> str:
@@ -428,19 +408,11 @@ def load(name: str, group: str) -> Instance:
 
 
 def read_rows(file: str = "index.csv") -> dict[str, Row]:
-    path = folder() / file
-    if not path.is_file():
-        return {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        return {row["name"]: row for row in csv.DictReader(stream)}
+    return {row["name"]: row for row in read_csv(folder() / file)}
 
 
 def write_rows(rows: list[Row], file: str = "index.csv", columns: Sequence[str] = COLUMNS) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(folder() / file, text.getvalue(), ANY)
+    write_csv(folder() / file, rows, columns)
 
 
 def solved(
@@ -549,10 +521,6 @@ def main() -> int:
     indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
     indexer.add_argument("--workers", type=int, default=2)
     indexer.add_argument("--method", choices=METHODS, default=METHODS[0])
-    indexer.add_argument("--open", action="store_true", help="only where no optimum is proven")
-    certifier = commands.add_parser("certify", help="certify what is optimal")
-    certifier.add_argument("name", nargs="*", help="instance; all if none is named")
-    certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
     refresher = commands.add_parser("refresh", help="solve anew what has no certificate")
     refresher.add_argument("name", nargs="*", help="instance or group; all if none is named")
     refresher.add_argument("--time-limit", type=float, default=3600.0, help="seconds an instance")
@@ -561,13 +529,11 @@ def main() -> int:
     try:
         if arguments.command == "build":
             build(arguments.networks)
-        elif arguments.command == "certify":
-            certify(arguments.name, arguments.time_limit)
         elif arguments.command == "refresh":
             refresh(arguments.name, Budget(arguments.time_limit, arguments.workers))
         else:
             budget = Budget(arguments.time_limit, arguments.workers)
-            index(arguments.name, budget, arguments.method, arguments.open)
+            index(arguments.name, budget, arguments.method)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

@@ -92,8 +92,8 @@ HELD = {
         certificates/sat.py main open w+b
         certificates/sat.py main write_bytes
         certificates/sat.py refute write_bytes
-        base/children/keeper.py _watch write_text
-        base/children/keeper.py main open wb
+        base/children/watchdog.py _watch write_text
+        base/children/watchdog.py main open wb
         exact/milp_worker.py _cbc writeMPS
         exact/minizinc.py _answers write_text
         exporters/linear_program_writer.py _text writeLP
@@ -113,7 +113,7 @@ HELD = {
         study/archive.py judged Scratch
         study/archive.py unpack unlink
         certificates/sat.py refute Scratch
-        base/children/keeper.py main shutil.rmtree
+        base/children/watchdog.py main shutil.rmtree
         base/children/scratch.py Scratch.__enter__ mkdir
         base/children/scratch.py Scratch.__exit__ shutil.rmtree
         exact/milp_worker.py _cbc Scratch
@@ -159,7 +159,7 @@ HELD = {
         base/terminal.py prepare open w
     """,
     _CHILD: """
-        base/children/keeper.py main subprocess.Popen
+        base/children/watchdog.py main subprocess.Popen
         base/children/scratch.py Scratch.__enter__ spawn
         base/children/worker.py spawn subprocess.Popen
         base/children/worker.py Worker.__init__ spawn

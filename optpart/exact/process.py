@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from optpart.base.children.losses import lose
+from optpart.base.children.failures import record_failure
 from optpart.base.children.worker import Worker, WorkerDiedError
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound, Waiting
 from optpart.problem.footprint import resident, said
@@ -188,12 +188,12 @@ class Answer:
 
 
 def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool = False) -> Answer:
-    """Return what a solver process finds; if it dies, that is recorded as a loss.
+    """Return what a solver process finds; if it dies, that is recorded as a failure.
 
     Parameters
     ----------
     what : str
-        What is lost then.
+        What fails then.
     prompt : bool
         Whether to keep the limit of seconds even if another one decides.
     """
@@ -213,7 +213,7 @@ def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool
     except SolverLateError:
         pass
     except SolverDiedError as error:
-        lose(what, error)
+        record_failure(what, error)
     return Answer(found, status)
 
 

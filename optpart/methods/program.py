@@ -61,7 +61,7 @@ def _method(name: str, words: list[str], folder: Path) -> Callable[..., Result]:
             given, made = scratch.folder / "instance.json", scratch.folder / "result.json"
             native.write(instance, given)
             files = [w.replace(_INSTANCE, str(given)).replace(_RESULT, str(made)) for w in words]
-            # The keeper starts commands in the temporary folder.
+            # The watchdog starts commands in the temporary folder.
             there = ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', str(folder), *files]
             for _line in scratch.start(there, budget.seconds):
                 pass  # its standard output is no part of the answer

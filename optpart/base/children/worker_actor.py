@@ -10,7 +10,7 @@ from optpart.base.children.worker import Worker, WorkerDiedError
 from optpart.base.surroundings import ignore_settings_here
 
 
-class Relay:
+class WorkerActor:
     """A Dask actor with a worker process, which ends with the actor.
 
     Dask drops the actor if the client lets go of it, ends or is lost.
@@ -37,19 +37,19 @@ class Relay:
         WorkerDiedError
             If the process has died and all its messages have been received.
         """
-        return await asyncio.to_thread(self._heard, seconds)
+        return await asyncio.to_thread(self._received, seconds)
 
-    def _heard(self, seconds: float) -> list[bytes]:
-        heard: list[bytes] = []
+    def _received(self, seconds: float) -> list[bytes]:
+        messages: list[bytes] = []
         while True:
             try:
-                heard.append(self._worker.packed(0.0 if heard else seconds))
+                messages.append(self._worker.packed(0.0 if messages else seconds))
             except TimeoutError:
-                return heard
+                return messages
             except WorkerDiedError:
-                if not heard:
+                if not messages:
                     raise
-                return heard
+                return messages
 
 
 def dask_setup(_worker: object) -> None:

@@ -1,8 +1,8 @@
-"""Tables as text, and the map of gaps."""
+"""Gaps of all pairs: as text, and as a map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,17 +15,6 @@ from bench.reproduce.cases import Case
 from bench.reproduce.data import Data, Pair
 from bench.reproduce.measure import OWN
 from optpart.methods import registry
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (0 for one value), rounded to six digits."""
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return rounded(float(np.mean(values))), rounded(deviation)
-
-
-def rounded(value: float) -> float:
-    """Six significant digits."""
-    return float(f"{value:.6g}")
 
 
 def schedulers(partitioner: str) -> list[str]:
@@ -104,51 +93,6 @@ def gap_summary(data: Data) -> str:
     lines.append("Means over graphs and runs; * not on all graphs of the setting.")
     lines += [f"{s}: {', '.join(case.key for case in data.of(s))}" for s in settings]
     return "\n".join(lines) + "\n"
-
-
-# --- text -----------------------------------------------------------------------------------------
-
-
-def makespan_text(data: Data) -> Iterator[str]:
-    """Yield a table a case: mean makespan ± standard deviation by strategies."""
-    for case in data.cases:
-        names = data.partitioners(case)
-        if not names:
-            continue
-        width = max(map(len, names))
-        yield f"{case.graph} on {case.devices} devices{f', {case.variant}' if case.variant else ''}"
-        head = "".join(f"{rule:>22}" for rule in registry.USUAL_SCHEDULERS)
-        yield f"{'':{width}}{head}{'traffic':>26}{'partitioning':>16}  runs"
-        for name in names:
-            cells = [
-                plus_minus(data.makespans(case, name, r).tolist())
-                for r in registry.USUAL_SCHEDULERS
-            ]
-            cells.append(plus_minus(data.traffics(case, name).tolist()))
-            time = f"{1000 * data.seconds(case, name):.2f} ms"
-            found, tried = len(data.found(case, name)), len(data.all(case, name))
-            note = "" if found == tried else f" of {tried}: no placement in the others"
-            if tried < data.runs:
-                note += " (too slow for more)"
-            *rules, traffic = cells
-            shown = "".join(f"{cell:>22}" for cell in rules) + f"{traffic:>26}"
-            yield f"{name:{width}}{shown}{time:>16}  {found}{note}"
-        failed = [n for n in registry.PARTITIONERS if n not in names and data.all(case, n)]
-        if failed:
-            yield f"no placement in any run: {', '.join(failed)}"
-        yield ""
-
-
-def plus_minus(values: Sequence[float]) -> str:
-    """Mean ± standard deviation."""
-    mean, deviation = spread(values)
-    return f"{short(mean)} ± {short(deviation, 2)}"
-
-
-def short(value: float, digits: int = 5) -> str:
-    """Return a number with this many digits, without decimals if that is enough."""
-    shown = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e" in shown and value < 1e7 else shown
 
 
 # --- the map --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The keeper: a program that runs a command in a temporary folder and finally removes the folder.
+"""The watchdog: a program that runs a command in a temporary folder and finally removes the folder.
 
 It uses only the standard library and is run as a file, so that it starts quickly.
 """
@@ -15,16 +15,16 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-#: Files that the keeper writes to the folder: the command's standard error and its exit code.
-ERRORS = "keeper-stderr"
-CODE = "keeper-exit-code"
+#: Files that the watchdog writes to the folder: the command's standard error and its exit code.
+ERRORS = "watchdog-stderr"
+CODE = "watchdog-exit-code"
 
 
 def main() -> None:
     """Run commands from standard input; when it ends, remove the folder named as an argument."""
     folder = Path(sys.argv[1])
-    # A signal to all processes of a job also reaches the keeper, which must outlive its user. These
-    # are handlers instead of SIG_IGN, because the command would inherit that.
+    # A signal to all processes of a job also reaches the watchdog, which must outlive its user.
+    # These are handlers instead of SIG_IGN, because the command would inherit that.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), lambda *_: None)
     process = None
