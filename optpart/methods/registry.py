@@ -190,7 +190,8 @@ def own_heuristics() -> list[str]:
 
 def built_in_pairs() -> list[str]:
     """Return the names of built-in pairs, and of built-in strategies with their own order."""
-    return [*ORDERED, *(f"{p}+{s}" for p in _installed() for s in USUAL_SCHEDULERS)]
+    own_order = [name for name in _installed() if name in ORDERED]
+    return [*own_order, *(f"{p}+{s}" for p in _installed() for s in USUAL_SCHEDULERS)]
 
 
 def pairs() -> list[str]:
@@ -205,7 +206,9 @@ def pairs() -> list[str]:
 
 
 def _installed() -> list[str]:
-    return [name for name, part in PARTITIONERS.rows.items() if part.available]
+    """Return the partitioning strategies of every table."""
+    rows = PARTITIONERS.rows.items()
+    return [name for name, part in rows if part.available and not part.special]
 
 
 def entries() -> list[Entry]:
@@ -355,7 +358,8 @@ def _fault(name: str, instance: Instance, goal: Goal | None) -> InputError | Non
     if name in METHODS.rows:
         return METHODS[name].fault(instance, goal)
     check(name)
-    return None
+    strategy = (split(name) or ("", ""))[0].partition(":")[0]
+    return PARTITIONERS[strategy].fault(instance, goal) if strategy else None
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
@@ -364,7 +368,9 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
     Plug-ins that cannot be loaded are omitted.
     """
     plug_ins = [name for name, part in METHODS.items() if part.origin == "plug-in"]
-    return _able([*METHODS.rows, *METHODS.added, *pairs(), *plug_ins], instance, goal)
+    special = [name for name, part in PARTITIONERS.rows.items() if part.special]
+    names = [*METHODS.rows, *METHODS.added, *pairs(), *special, *plug_ins]
+    return _able(names, instance, goal)
 
 
 def _able(names: Iterable[str], instance: Instance, goal: Goal | None) -> list[str]:
