@@ -275,9 +275,9 @@ def place_model(
         tell(found.remarks)
         devices = cluster_toml.loads_named(found.text)
     if row.stages:
-        read, devices = _for_stages(read, devices)
+        read, devices = for_stages(read, devices)
     if row.offloads and not devices.computes_on:
-        devices = _offloading(devices)
+        devices = offloading(devices)
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
     end = clock.now() + seconds
@@ -346,7 +346,7 @@ def _in_order(result: Result, start: Result | None, seconds: float) -> Result:
     return solve(result.instance, seconds=seconds, device_order=devices, start=start)
 
 
-def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
+def for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
     """Keep GPUs only, and the ends of the model with its first and last block."""
     kept = [d for d, kind in enumerate(devices.cluster.types) if kind != "CPU"]
     if not kept:
@@ -359,7 +359,7 @@ def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedC
     return replace(read, graph=graph), devices.only(kept)
 
 
-def _offloading(devices: NamedCluster) -> NamedCluster:
+def offloading(devices: NamedCluster) -> NamedCluster:
     """Let the first GPU compute for the processors."""
     kinds = devices.cluster.types
     first = next((d for d, kind in enumerate(kinds) if kind != "CPU"), None)

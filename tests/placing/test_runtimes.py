@@ -96,6 +96,7 @@ def test_only_the_name_of_a_class_gets_into_the_program(desk, tmp_path, monkeypa
 
 def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch):
     def solve(instance, device_order=None, **options):
+        options.pop("start", None)
         wrong = ["cuda0", "cuda1", "cpu"]  # as good as another order, and llama.cpp has no such one
         return op.solve(instance, device_order=device_order or wrong, **options)
 
