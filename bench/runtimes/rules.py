@@ -20,6 +20,7 @@ import optpart as op
 from bench.output import machine, markdown
 from bench.store import Row, Runs, Values
 from optpart.interop.formats.cluster_toml import loads_named
+from optpart.methods import registry
 from optpart.placing.runtimes import for_stages, offloading
 
 SECONDS = 30.0
@@ -99,7 +100,7 @@ def judged(mode: str, plans: str, machines: str, model: str) -> Values:
     found: dict[str, op.Result] = {}
     rules: dict[str, Values] = {}
     for name in RULES[plans]:
-        if fault := op.supports(name, instance):
+        if fault := registry.supports(name, instance):
             rules[name] = {"fault": fault}
             continue
         found[name] = op.solve(instance, name)
