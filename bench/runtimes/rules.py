@@ -13,6 +13,7 @@ import csv
 import io
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -22,6 +23,7 @@ from bench.store import Row, Runs, Values
 from optpart.interop.formats.cluster_toml import loads_named
 from optpart.methods import registry
 from optpart.placing.runtimes import for_stages, offloading
+from optpart.solution.job import Job
 
 SECONDS = 30.0
 MODELS = {
@@ -67,17 +69,15 @@ RULES = {
     "copied": ("accelerate",),
     "stages": ("vllm",),
 }  # fmt: skip
-MODES = ("decode", "prefill")
+MODES = {"decode": tuple(RULES), "prefill": ("any",)}
 
 
 def runs() -> Iterator[Runs]:
     """Yield every question, and what answers it."""
-    for mode in MODES:
-        for plans in RULES:
-            for machines in MACHINES:
-                for model in MODELS:
-                    run = {"mode": mode, "plans": plans, "machines": machines, "model": model}
-                    yield run | {"seconds": SECONDS}, partial(judged, **run)
+    for mode, rules in MODES.items():
+        for plans, machines, model in product(rules, MACHINES, MODELS):
+            run = {"mode": mode, "plans": plans, "machines": machines, "model": model}
+            yield run | {"seconds": SECONDS}, partial(judged, **run)
 
 
 def judged(mode: str, plans: str, machines: str, model: str) -> Values:
@@ -103,7 +103,7 @@ def judged(mode: str, plans: str, machines: str, model: str) -> Values:
         if fault := registry.supports(name, instance):
             rules[name] = {"fault": fault}
             continue
-        found[name] = op.solve(instance, name)
+        found[name] = registry.run(name, Job(instance))
         time = found[name].makespan
         rules[name] = {"fault": found[name].reason} if time is None else {"time": float(time)}
     placed = [result for result in found.values() if result.makespan is not None]
