@@ -112,7 +112,7 @@ def judged(mode: str, plans: str, machines: str, model: str) -> Values:
     return {
         "status": str(ours.status),
         "best": None if ours.makespan is None else float(ours.makespan),
-        "bound": float(ours.lower_bound),
+        "bound": None if ours.makespan is None else float(ours.lower_bound),
         "vertices": instance.vertices,
         "rules": rules,
         "machine": machine(),
