@@ -358,8 +358,13 @@ def _fault(name: str, instance: Instance, goal: Goal | None) -> InputError | Non
     if name in METHODS.rows:
         return METHODS[name].fault(instance, goal)
     check(name)
-    strategy = (split(name) or ("", ""))[0].partition(":")[0]
-    return PARTITIONERS[strategy].fault(instance, goal) if strategy else None
+    pair = split(name)
+    return _row_of(pair[0]).fault(instance, goal) if pair else None
+
+
+def _row_of(partition: str) -> Part:
+    """Return the row of a partitioning strategy, which may have an argument."""
+    return PARTITIONERS[partition.partition(":")[0]]
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
@@ -464,6 +469,7 @@ def _pair(name: str, partition: str, order: str) -> Method:
         import numpy as np
 
         from optpart.base.clock import OutOfTimeError, limited
+        from optpart.solution.goal import Goal
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
         from optpart.solution.termination import Termination
@@ -471,6 +477,8 @@ def _pair(name: str, partition: str, order: str) -> Method:
         from optpart.strategies.simulator import simulate
 
         instance, seed = job.instance, job.seed
+        if fault := _row_of(partition).fault(instance, Goal()):
+            raise fault
         begin = clock.now()
         schedule, reason, ended = None, "", Termination.COMPLETED
         allowed = math.inf if job.budget.deterministic is not None else job.budget.seconds

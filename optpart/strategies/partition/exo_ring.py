@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.base.errors import InputError
+from optpart.base.errors import UnsupportedError
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.exo import By
@@ -70,4 +70,4 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     layers = layers_of(instance)
     if layers.cards and layers.hosts:
         problem = "has processors and cards, and exo counts computers"
-        raise InputError("cluster", problem, "give one device per computer")
+        raise UnsupportedError("cluster", problem, "give one device per computer")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.base.errors import InputError
+from optpart.base.errors import InputError, UnsupportedError
 from optpart.interop.formats.llm import EXPERTS
 from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, REMEDY, part_of
 from optpart.problem.instance import Instance
@@ -123,19 +123,22 @@ def layers_of(instance: Instance) -> Layers:
 
     Raises
     ------
-    InputError
+    UnsupportedError
         If vertices are no parts of one, blocks are missing, or there is more than one chain.
     """
     graph, cluster = instance.graph, instance.cluster
-    parts = [part_of(name) for name in graph.names]
+    try:
+        parts = [part_of(name) for name in graph.names]
+    except InputError as error:
+        raise UnsupportedError(error.place, error.problem, error.remedy) from None
     numbers = {part.number for part in parts if part.place == BLOCK}
     blocks = len(numbers)
     halves = {(part.number, part.half) for part in parts if part.place == BLOCK}
     if not blocks or max(numbers) >= blocks:
-        raise InputError(instance.name, "is no language model with all its blocks", REMEDY)
+        raise UnsupportedError(instance.name, "is no language model with all its blocks", REMEDY)
     if len(halves) < sum(part.place == BLOCK for part in parts):
         problem = "has an encoder and a decoder, and rules of runtimes split a single chain"
-        raise InputError(instance.name, problem, "use another method")
+        raise UnsupportedError(instance.name, problem, "use another method")
     first = {EMBEDDING: 0, BLOCK: 1}
     of = np.array([first.get(part.place, blocks + 1) + part.number for part in parts])
     is_expert = np.array([part.half == EXPERTS for part in parts])

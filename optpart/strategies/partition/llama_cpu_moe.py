@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optpart.base.errors import InputError
+from optpart.base.errors import UnsupportedError
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.layers import layers_of
@@ -46,4 +46,4 @@ def check_scope(instance: Instance, goal: Goal) -> None:
     if not layers_of(instance).is_expert.any():
         problem = "has no experts as vertices of their own"
         remedy = "import a mixture of experts with --granularity attention+mlp+experts"
-        raise InputError(instance.name, problem, remedy)
+        raise UnsupportedError(instance.name, problem, remedy)
