@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
@@ -137,8 +138,8 @@ def entries(rows: list[Row]) -> Iterator[Values]:
                 "ns": time,
                 "best_ns": best,
                 "bound_ns": row.result["bound"],
-                "over_best": time and round(time / best, 4),
-                "at_most_over_optimum": time and round(time / row.result["bound"], 4),
+                "over_best": time and math.ceil(1e6 * time / best) / 1e6,
+                "at_most_over_optimum": time and math.ceil(1e6 * time / row.result["bound"]) / 1e6,
                 "fault": said.get("fault", ""),
             }
 
@@ -162,8 +163,8 @@ def as_markdown(rows: list[Row]) -> str:
         (__doc__ or "").partition("\n\n")[2].strip(),
         f"{machine()}, shared with other work; {SECONDS:g} s for each of {len(solved)} questions, "
         f"of which {proven} are proven.",
-        "A ratio is the time of the rule's plan over that of the best plan; with `≤`, over the "
-        "proven bound, where the best plan is not proven. `memory`: its plan exceeds it.",
+        "A ratio is the time of the rule's plan over the optimum, rounded up; with `≤`, over the "
+        "proven bound, where the optimum is not proven. `memory`: the plan exceeds it.",
     ]
     for mode in MODES:
         here = [each for each in found if each["mode"] == mode]
@@ -176,12 +177,12 @@ def _summary(found: list[Values]) -> str:
     """Say how far each rule is from the optimum, and how often it is the fastest."""
     wins = [rule for pair in _by_pair(found) for rule in _fastest(pair)]
     lines = []
-    for rule in (rule for rules in RULES.values() for rule in rules):
+    for rule in _rules(found):
         own = [each for each in found if each["rule"] == rule and each["status"] != "INFEASIBLE"]
         ratios = [each["at_most_over_optimum"] for each in own if each["ns"]]
         lines.append((
             f"`{rule}`", len(own), len(own) - len(ratios),
-            f"{median(ratios):.2f}" if ratios else "", f"{max(ratios):.2f}" if ratios else "",
+            *(map(_up, (median(ratios), max(ratios))) if ratios else ("", "")),
             sum(ratio <= 1.001 for ratio in ratios), wins.count(rule),
         ))  # fmt: skip
     head = ("rule", "asked", "memory", "median", "worst", "within 0.1%", "fastest")
@@ -189,8 +190,7 @@ def _summary(found: list[Values]) -> str:
 
 
 def _pairs(found: list[Values]) -> str:
-    rules = [rule for rules in RULES.values() for rule in rules]
-    lines = []
+    rules, lines = _rules(found), []
     for pair in _by_pair(found):
         cells = {each["rule"]: _cell(each) for each in pair}
         first = pair[0]
@@ -199,6 +199,14 @@ def _pairs(found: list[Values]) -> str:
             ", ".join(_fastest(pair)),
         ))  # fmt: skip
     return markdown(("machines", "model", *(f"`{rule}`" for rule in rules), "fastest"), lines)
+
+
+def _rules(found: list[Values]) -> list[str]:
+    return list(dict.fromkeys(each["rule"] for each in sorted(found, key=_place)))
+
+
+def _place(each: Values) -> int:
+    return [rule for rules in RULES.values() for rule in rules].index(each["rule"])
 
 
 def _by_pair(found: list[Values]) -> list[list[Values]]:
@@ -219,4 +227,8 @@ def _cell(each: Values) -> str:
     if not each["ns"]:
         return "memory"
     sign = "" if each["status"] == "OPTIMAL" else "≤ "
-    return f"{sign}{each['at_most_over_optimum']:.2f}"
+    return f"{sign}{_up(each['at_most_over_optimum'])}"
+
+
+def _up(ratio: float) -> str:
+    return f"{math.ceil(1000 * ratio - 1e-6) / 1000:.3f}"

@@ -12,8 +12,8 @@ from optpart.strategies.partition.layers import layers_of
 def halda(instance: Instance, rng: np.random.Generator) -> Partition:
     """Minimise the sum of the run times of all blocks, as if they and their transfers were alike.
 
-    The head is the first processor, or the first device: it has the embedding, the output, and the
-    first blocks. Other devices follow as the cluster lists them.
+    The head is the first processor, or the first device: it has the embedding, the output, as in
+    prima.cpp beside CUDA, and the first blocks. Other devices follow as the cluster lists them.
 
     Raises
     ------
