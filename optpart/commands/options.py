@@ -254,7 +254,8 @@ class LanguageModel:
         str | None,
         typer.Option(
             help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
-            "(default of GGUF files with experts); of PyTorch operation (default) or module."
+            "(default of GGUF files with experts, and of place for llama.cpp); of PyTorch "
+            "operation (default) or module."
         ),
     ] = None
     weights: Annotated[
