@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from optpart.api import sweep as sweep
     from optpart.api import verify as verify
     from optpart.api import workload as workload
+    from optpart.api import worst as worst
     from optpart.api import write_lesson as write_lesson
     from optpart.api import write_report as write_report
     from optpart.applications.ordering.efficiency import attainable as attainable
@@ -149,6 +150,7 @@ _HOME = {
     "verify": "api",
     "verify_strategy": "training_api",
     "workload": "api",
+    "worst": "api",
     "write_lesson": "api",
     "write_report": "api",
 }

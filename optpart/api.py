@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from optpart.study.report.simulation import Simulated
     from optpart.study.run import Run
     from optpart.study.sensitivity import Sensitivity
+    from optpart.study.worst import Worst
 
 _LOG = logging.getLogger(__name__)
 
@@ -671,6 +672,63 @@ def divide(
     budget = _budget(seconds, workers, memory)
     return divided(
         _instance(instance), pairs, budget=budget, seeds=range(seed, seed + seeds), watch=watch
+    )
+
+
+def worst(
+    method: str,
+    *,
+    vertices: int = 8,
+    devices: int = 3,
+    family: str = "general",
+    ccr: Number = 1,
+    seconds: float | None = None,
+    tries: int | None = None,
+    seed: int = 0,
+) -> Worst | None:
+    """Search for the instance on which a method is furthest from the optimum, which is proven.
+
+    Parameters
+    ----------
+    method : str
+        Such as ``heft`` or ``mite+pct``.
+    vertices, devices : int
+        From 2 to 16, and from 2 to 6.
+    family : {"general", "series-parallel", "tree", "unit"}
+        The shape of the graph; with ``unit``, all times and delays are 1.
+    ccr : number
+        Most communication to computation; 0 for no communication.
+    seconds : float, optional
+        Time limit; by default 20, or none with ``tries``.
+    tries : int, optional
+        Instances to try. With the same seed, the result is the same.
+
+    Returns
+    -------
+    Worst or None
+        The instance, the method's makespan, the optimum and their ratio; ``None`` if the method has
+        no schedule for any instance that was tried, or no optimum was proven.
+
+    Raises
+    ------
+    InputError
+        If the method or the family is unknown, or a number is out of its range.
+    """
+    from optpart.base.limits import check_seconds
+    from optpart.problem.rational import rational
+    from optpart.study.worst import WORST_SECONDS, worst_case
+
+    if seconds is None and tries is None:
+        seconds = WORST_SECONDS
+    return worst_case(
+        method,
+        vertices=vertices,
+        devices=devices,
+        family=family,
+        ccr=rational(ccr, "ccr"),
+        seconds=None if seconds is None else check_seconds(seconds),
+        tries=tries,
+        seed=seed,
     )
 
 
