@@ -2,9 +2,9 @@
 
 ``python bench/library.py build [--networks FOLDER]`` writes the instance files, but for those of
 ``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``worst`` from
-``bench/results/worst``, ``models`` from the networks that come with the library onnx, language models of published sizes and
-``instances/clusters``, and, if FOLDER holds the graphs that ``bench/extract_tensorflow.py`` writes,
-``tensorflow``.
+``bench/results/worst``, ``models`` from the networks that come with the library onnx, language
+models of published sizes and ``instances/clusters``, and, if FOLDER holds the graphs that
+``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
 instances (all, or those of the named groups and names), and enters improvements into ``index.csv``

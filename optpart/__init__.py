@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from optpart.api import draw as draw
     from optpart.api import export as export
     from optpart.api import load as load
+    from optpart.api import load_set as load_set
     from optpart.api import pareto as pareto
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
@@ -129,6 +130,7 @@ _HOME = {
     "export_strategy": "training_api",
     "live": "study.report.progress",
     "load": "api",
+    "load_set": "api",
     "makespan_bounds": "applications.ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",

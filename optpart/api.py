@@ -77,6 +77,27 @@ def load(name: str | Path) -> Instance:
     raise InputError("", "no such file", remedy, str(name))
 
 
+def load_set(name: str, data: str | Path | None = None) -> list[Instance]:
+    """Read a set of instances, each of which is checked to be that of the index.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``small``, ``random``, ``worst`` or ``dagbench``, or a folder that
+        ``optpart generate set`` wrote; ``optpart gap --list --json`` lists all.
+    data : path, optional
+        The folder with the files of a set that are not part of optpart.
+
+    Raises
+    ------
+    InputError
+        If there is no such set, or a file is missing or another instance.
+    """
+    from optpart.study.dataset import find
+
+    return find(str(name), data).instances()
+
+
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:
     """Read an instance, and the content of its file if that is in the native format."""
     from optpart.base.files import read_bytes
@@ -1013,6 +1034,8 @@ def write_report(
     path: str | Path,
     *,
     certificate: str | Path | None = None,
+    set_name: str | None = None,
+    data: str | Path | None = None,
 ) -> None:
     """Write a report as one HTML file that opens without a network.
 
@@ -1026,6 +1049,9 @@ def write_report(
         The file to write, ``.html`` or ``.htm``.
     certificate : path, optional
         The folder of a certificate of the optimum, which is checked first.
+    set_name, data : optional
+        A set of instances, as of :func:`load_set`: the report is a leaderboard on it of all methods
+        in the stores, and ``what`` is stores only.
 
     Raises
     ------
@@ -1040,6 +1066,11 @@ def write_report(
     from optpart.study.report.html.sources import Subject, read_subjects
 
     _check_page(path)
+    if set_name is not None:
+        _write_leaderboard(what, path, certificate, set_name, data)
+        return
+    if data is not None:
+        raise ArgumentError("data", "used without a set", "name a set")
     if isinstance(what, Instance):
         subjects = [Subject(what, ())]
     else:
@@ -1061,6 +1092,25 @@ def write_report(
             raise InputError("", "certifies another instance", remedy, str(certificate))
         subjects = [_proven_by(Path(certificate), subjects[0])]
     write(subjects, path, certificate=said)
+
+
+def _write_leaderboard(
+    what: Any, path: str | Path, certificate: object, set_name: str, data: str | Path | None
+) -> None:
+    """Write a leaderboard of all methods in stores."""
+    from optpart.study.dataset import find
+    from optpart.study.leaderboard import Leaderboard
+    from optpart.study.report.html.leaderboard import write_leaderboard
+    from optpart.study.report.html.sources import kind
+
+    stores = [what] if isinstance(what, (str, Path)) else list(what)
+    for one in stores:
+        if not isinstance(one, (str, Path)) or kind(str(one)) != "store":
+            remedy = "give stores of 'optpart gap --set NAME --store FILE'"
+            raise InputError("", "is no store, of which leaderboards are", remedy, str(one))
+    if certificate is not None:
+        raise ArgumentError("certificate", "used with a set", "leave one of them out")
+    write_leaderboard(Leaderboard(find(set_name, data), stores), path)
 
 
 def write_lesson(
