@@ -1099,7 +1099,7 @@ def _write_leaderboard(
 ) -> None:
     """Write a leaderboard of all methods in stores."""
     from optpart.study.dataset import find
-    from optpart.study.leaderboard import Leaderboard
+    from optpart.study.leaderboard import Leaderboard, read_stores
     from optpart.study.report.html.leaderboard import write_leaderboard
     from optpart.study.report.html.sources import kind
 
@@ -1110,7 +1110,8 @@ def _write_leaderboard(
             raise InputError("", "is no store, of which leaderboards are", remedy, str(one))
     if certificate is not None:
         raise ArgumentError("certificate", "used with a set", "leave one of them out")
-    write_leaderboard(Leaderboard(find(set_name, data), stores), path)
+    dataset = find(set_name, data)
+    write_leaderboard(Leaderboard(dataset, read_stores(dataset, stores)), path)
 
 
 def write_lesson(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -83,15 +83,32 @@ class Section:
 Runs = dict[str, list[StoredRun]]
 
 
+def read_stores(dataset: Dataset, stores: Sequence[str | Path]) -> dict[str, list[StoredRun]]:
+    """Return the runs of each store; the schedules of those on the set are verified.
+
+    Raises
+    ------
+    InputError
+        If a store or an instance cannot be read.
+    """
+    rows = {row.sha256: row for row in dataset.rows}
+    found = {}
+    for store in stores:
+        known = (dataset.load(rows[sha]) for sha, _ in instances_of(store) if sha in rows)
+        found[str(store)] = read_runs(store, known)
+    return found
+
+
 class Leaderboard:
     """All methods of stores on a set.
 
-    Every schedule is verified. The bound of an instance is that of the index; without one, the
-    largest that a run of the stores claims.
+    The bound of an instance is that of the index; without one, the largest that a run of the stores
+    claims.
 
     Parameters
     ----------
-    stores : sequence of str or Path
+    stores : mapping from str to sequence of StoredRun
+        The runs of each file. Of the same run in several, the first counts.
 
     Attributes
     ----------
@@ -103,10 +120,10 @@ class Leaderboard:
     Raises
     ------
     InputError
-        If a store cannot be read or has no run on the set, or a bound contradicts a schedule.
+        If there is no run on the set, or a bound contradicts a schedule.
     """
 
-    def __init__(self, dataset: Dataset, stores: Sequence[str | Path]) -> None:
+    def __init__(self, dataset: Dataset, stores: Mapping[str, Sequence[StoredRun]]) -> None:
         self.dataset = dataset
         self._rows = {row.sha256: row for row in dataset.rows}
         self._by: dict[Contestant, Runs] = {}
@@ -123,31 +140,29 @@ class Leaderboard:
         for size in present:
             self.sections.append(self._section(size, [sha for sha in sizes if sizes[sha] == size]))
 
-    def _read(self, stores: Sequence[str | Path]) -> None:
+    def _read(self, stores: Mapping[str, Sequence[StoredRun]]) -> None:
         earlier = outside = repeated = 0
-        for store in stores:
-            known = [self._rows[sha] for sha, _ in instances_of(store) if sha in self._rows]
-            keys: set[tuple[Contestant, str, int]] = {
-                (who, sha, run.seed)
-                for who, runs in self._by.items()
-                for sha, of in runs.items()
-                for run in of
-            }
-            for run in read_runs(store, map(self.dataset.load, known)):
+        seen: set[tuple[Contestant, str, int]] = set()
+        for store, runs in stores.items():
+            for run in runs:
                 who = Contestant(run.method, _limits(run), run.optpart, run.code)
+                key = who, run.sha256, run.seed
                 if run.sha256 not in self._rows:
                     outside += 1
                 elif not run.is_latest:
                     earlier += 1
-                elif (who, run.sha256, run.seed) in keys:
+                elif key in seen:
                     repeated += 1
                 else:
+                    seen.add(key)
                     self._by.setdefault(who, {}).setdefault(run.sha256, []).append(run)
                     self._of.setdefault(run.sha256, []).append(run)
-                    self._stores.setdefault(who, {})[Path(store).name] = None
+                    self._stores.setdefault(who, {})[store] = None
         if not self._by:
             problem = f"has no run on the set {self.dataset.name}"
-            raise InputError("", problem, "fill it with 'optpart gap --set'", str(stores[0]))
+            raise InputError(
+                "", problem, "fill it with 'optpart gap --set'", next(iter(stores), "")
+            )
         for count, what in (
             (outside, "on instances that are not in the set are left out"),
             (earlier, "by other code than that of the last sweep with the method are left out"),
@@ -227,7 +242,10 @@ class Leaderboard:
 
 def _limits(run: StoredRun) -> str:
     """Say what limited a run."""
-    parts = [f"{number(run.limit, up=False)} s", f"{run.workers} workers"]
+    parts = [
+        f"{number(run.limit, up=False)} s",
+        f"{run.workers} worker{'s' if run.workers > 1 else ''}",
+    ]
     parts += [f"{number(run.memory, up=False)} bytes"] * bool(run.memory)
     parts += [f"deterministic {number(run.deterministic, up=False)}"] * bool(run.deterministic)
     return ", ".join(parts)

@@ -12,7 +12,10 @@ from optpart.study.leaderboard import ALL, Leaderboard, Line, Section
 from optpart.study.report.html.page import KIND, asset, filled
 from optpart.version import __version__
 
-_HEADS = ("rank", "method", "ratio", "optimal", "solved", "failed", "rejected", "limits", "runs of")
+_HEADS = (
+    "rank", "method", "ratio", "solved", "run on", "optimal", "failed", "rejected", "limits",
+    "runs of",
+)  # fmt: skip
 _TEXTS = {"method", "limits", "runs of"}
 
 
@@ -58,15 +61,17 @@ def _rows(section: Section) -> Iterable[str]:
     for line in section.lines:
         is_apart = before is not None and line.rank is None and before.rank is not None
         before = line
-        solved = f"{line.solved} of {section.instances}"
-        if line.run < section.instances:
-            solved += f", run on {line.run}"
+        solved, run = (
+            (f"{count} of {section.instances}", "part" if count < section.instances else "")
+            for count in (line.solved, line.run)
+        )
         cells = (
             ("–" if line.rank is None else str(line.rank), ""),
             (line.contestant.method, "text"),
             ("–" if line.ratio is None else fixed(line.ratio, 3, up=True), ""),
+            solved,
+            run,
             (f"{line.optimal} of {section.optima}", ""),
-            (solved, "part" if line.solved < section.instances else ""),
             (str(line.failed), "bad" if line.failed else ""),
             (str(line.rejected), "bad" if line.rejected else ""),
             (line.contestant.limits, "text"),
