@@ -28,8 +28,9 @@ from optpart.testing.chains import chain
 
 #: Options for paths that are only read.
 READ = {
-    "certificate", "check", "cluster", "costs", "directories", "efficiencies", "file", "instance",
-    "lists", "model", "node_memory", "operators", "result", "start", "strategy", "tables", "times",
+    "certificate", "check", "cluster", "costs", "data", "directories", "efficiencies", "file",
+    "instance", "lists", "model", "node_memory", "operators", "result", "secret", "start",
+    "strategy", "tables", "times",
 }  # fmt: skip
 
 HEFT = "heft-10 -m heft"
@@ -113,6 +114,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ],
     ("reduce", "output"): [Case("reduce partition --random 4 -o", "", same="instance",
                                  after="--time-limit 5")],
+    ("generate set", "output"): [Case("generate set workflows --secret secret -o", "", "folder")],
     ("strategy solve", "output"): [Case(f"strategy solve {ASKED} -m ev-ar -o")],
     ("strategy bound", "output"): [Case(f"strategy bound {ASKED} -o", "", "folder")],
     ("strategy compile", "output"): [Case("strategy compile replicas -o", same="instance")],
@@ -185,6 +187,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, method in (("replicas", "ev-ar"), ("single", "single")):
         op.solve_strategy(question, method, seconds=1).save(folder / name)
+    (folder / "secret").write_text("0" * 32)
     (folder / "known").mkdir()
     (folder / "known" / "bks.json").write_text("[]")
     (folder / "known" / "two.txt").write_text("1 2\n0 4  1 2\n")
