@@ -20,6 +20,7 @@ COMMANDS = {
     "solve": "solve:solve",
     "gap": "gap:gap",
     "worst": "worst:worst",
+    "robust": "robust:robust",
     "bound": "bound:bound",
     "verify": "verify:verify",
     "certify": "certify:certify",

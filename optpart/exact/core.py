@@ -16,6 +16,11 @@ class Core:
 
     A unit that may be on only one device has the constant 1 as its literal.
 
+    Parameters
+    ----------
+    placed : Core, optional
+        One whose model and placement to share: the same units on the same devices, at other times.
+
     Attributes
     ----------
     model : CpModel
@@ -28,15 +33,18 @@ class Core:
 
     makespan: cp_model.IntVar
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, placed: Core | None = None) -> None:
         self.task = task
         self.instance = task.instance
         self.duration = task.grid.duration
-        self.model = cp_model.CpModel()
-        self.one = self.model.new_constant(1)
         self.hints: list[tuple[cp_model.IntVar, int]] = []
         self.devices = [np.flatnonzero(row).tolist() for row in task.possible]
-        self._placement()
+        if placed is None:
+            self.model = cp_model.CpModel()
+            self.one = self.model.new_constant(1)
+            self._placement()
+        else:
+            self.model, self.one, self.on = placed.model, placed.one, placed.on
 
     def add_times(self) -> None:
         """Add the makespan, and starts within the windows."""
