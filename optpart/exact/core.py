@@ -31,6 +31,7 @@ class Core:
         This, ``makespan`` and ``start`` exist only after :meth:`add_times`.
     """
 
+    on: dict[tuple[int, int], cp_model.IntVar]
     makespan: cp_model.IntVar
 
     def __init__(self, task: Task, placed: Core | None = None) -> None:
@@ -100,7 +101,7 @@ class Core:
             return self.model.new_fixed_size_interval_var(start, size, "")
         return self.model.new_optional_fixed_size_interval_var(start, size, literal, "")
 
-    def no_later(self, one: Expression, other: Expression, *literals: cp_model.IntVar) -> None:
+    def no_later(self, one: Expression, other: Expression, *literals: cp_model.LiteralT) -> None:
         """Require one time to be no later than another if all literals hold."""
         conditions = [literal for literal in literals if literal is not self.one]
         added = self.model.add(one <= other)
@@ -109,7 +110,7 @@ class Core:
 
     def _placement(self) -> None:
         """Every unit is on one device."""
-        self.on: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.on = {}
         for u, devices in enumerate(self.devices):
             if len(devices) == 1:
                 self.on[u, devices[0]] = self.one

@@ -9,6 +9,7 @@ is a plan, with its starts in every instance.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 
 import networkx as nx
@@ -58,7 +59,7 @@ class SharedTask:
 
 def shared_tasks(
     instances: list[Instance],
-    scale: int,
+    scale: Fraction,
     longest: list[int | None],
     lower: list[int],
     *,
@@ -68,7 +69,7 @@ def shared_tasks(
 
     Parameters
     ----------
-    scale : int
+    scale : Fraction
         Ticks per unit of time.
     longest : list of int or None
         Upper limits of makespans in ticks, for plans that are of use; ``None`` is no limit.
@@ -163,13 +164,15 @@ class SharedPlan:
 
     def _minimise(self, task: SharedTask) -> None:
         spans = [copy.makespan for copy in self.copies]
-        aim: cp_model.LinearExprT = sum(w * x for w, x in zip(task.weights, spans, strict=True))
+        terms, factors = [*spans], [*task.weights]
         if task.worst:
-            counted = [x for x, counts in zip(spans, task.counts, strict=True) if counts]
             longest = self.model.new_int_var(0, max(each.upper for each in task.tasks), "longest")
-            for span in counted:
-                self.model.add(longest >= span)
-            aim += task.worst * longest
+            for span, counts in zip(spans, task.counts, strict=True):
+                if counts:
+                    self.model.add(longest >= span)
+            terms.append(longest)
+            factors.append(task.worst)
+        aim = cp_model.LinearExpr.weighted_sum(terms, factors)
         if task.limit is None:
             self.model.minimize(aim)
         else:
@@ -177,7 +180,7 @@ class SharedPlan:
             self.model.minimize(spans[0])
 
     def found(self, value: Value) -> Incumbent:
-        """Return the placement, and sums of starts over all instances: their order is the plan's."""
+        """Return the placement, and sums of starts over all instances, in the plan's order."""
         each = [copy.found(value) for copy in self.copies]
         starts = [found.start for found in each if found.start is not None]
         begin = {key: sum(found.begin[key] for found in each) for key in each[0].begin}

@@ -258,7 +258,7 @@ def _check_size(instance: Instance) -> None:
 
 
 def task_order(instance: Instance, schedule: Schedule) -> list[Task]:
-    """Sort vertices and queueing transfers by start, then end, then so that producers come first."""
+    """Sort vertices and queueing transfers by start, then end, then producers first."""
     graph = instance.graph
     position = np.empty(instance.vertices, dtype=np.int64)
     position[graph.topological_order] = 2 * np.arange(instance.vertices)

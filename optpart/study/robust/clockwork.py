@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from optpart.problem.instance import Instance
 from optpart.problem.model import Resource
+from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Task
 from optpart.solution.schedule import crossings
 
@@ -47,7 +48,7 @@ class Clockwork:
     Parameters
     ----------
     instances : sequence of Instance
-        With run times given; they differ in nothing else.
+        They differ in their run times only.
     high : Instance, optional
         With the upper ends of the intervals of the only one.
     deviations : int
@@ -57,6 +58,8 @@ class Clockwork:
     ----------
     scale : int
         Ticks per unit of time.
+    coarsest : Fraction
+        The least such number for which all times are whole.
     """
 
     def __init__(
@@ -71,6 +74,11 @@ class Clockwork:
             *(den for _, den in times), *(time.denominator for time in (*delays, *sends))
         )
         ticks = [numerators * (self.scale // den) for numerators, den in times]
+        grain = math.gcd(
+            *(int(np.gcd.reduce(each, axis=None)) for each in ticks if each.size),
+            *(int(time * self.scale) for time in (*delays, *sends)),
+        )
+        self.coarsest = Fraction(self.scale, grain or 1)
         longest = sum(int(each.max(axis=1).sum()) for each in ticks)
         longest += self.scale * math.ceil(
             sum(delays, Fraction(0)) * self.instance.graph.tensors * self.instance.devices
@@ -208,6 +216,10 @@ class _Timed:
 
 def _given(instance: Instance) -> tuple[Ticks, int]:
     """Return run times, 0 where impossible, as numerators and their common denominator."""
-    assert instance.given_durations is not None
-    times = instance.given_durations.times
-    return np.where(instance.vertex_allowed, times.numerators, 0).astype(object), times.denominator
+    n, k, allowed = instance.vertices, instance.devices, instance.vertex_allowed
+    times = RationalArray.from_fractions(
+        instance.duration(v, d) if allowed[v, d] else Fraction(0)
+        for v in range(n)
+        for d in range(k)
+    )
+    return times.numerators.reshape(n, k).astype(object), times.denominator

@@ -29,7 +29,7 @@ of all cases.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -40,14 +40,14 @@ import numpy as np
 from optpart.base import clock
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, UnsupportedError
-from optpart.exact.messages import Limits
-from optpart.exact.process import answer
+from optpart.exact.messages import Incumbent, Limits
+from optpart.exact.process import answer, expect
 from optpart.exact.shared_plan import WORKER, SharedTask, shared_tasks
-from optpart.kernels.ticks import MAX_HORIZON
 from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.methods.solve import ask
 from optpart.methods.starts import heuristic_schedules
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Task
 from optpart.solution.result import Result, Status, conclude
 from optpart.solution.schedule import Schedule, crossings, retime
 from optpart.solution.termination import Termination
@@ -60,10 +60,14 @@ from optpart.study.sensitivity import task_order
 
 Goal = Literal["worst", "mean"]
 
-#: Larger models, in pairs of tasks times cases and devices, are not built.
-_MOST_PAIRS = 400_000
+#: Larger models, in pairs of tasks times cases and devices, are not built; above the other number,
+#: single vertices are moved first, for half of the time.
+_MOST_PAIRS, _FEW_PAIRS = 400_000, 40_000
 
-#: Moves of single vertices, where the model is too large.
+#: Longest makespan in ticks; on finer grids, the solver has been seen to claim false bounds.
+_MOST_TICKS = 2**31
+
+#: Moves of single vertices.
 _MOST_MOVES = 100_000
 
 #: Shares of the time for schedules at single times, and for the bounds of the cases.
@@ -271,6 +275,26 @@ def _check(varies: Variation, goal: Goal, deviations: int | None) -> None:
         raise UnsupportedError("model.memory", problem, "give samples, or draws")
 
 
+@dataclass(eq=False)
+class _Case:
+    """An instance at certain times.
+
+    Attributes
+    ----------
+    least : Fraction
+        The least ratio of a run time to the nominal one, at most 1.
+    bound : Fraction
+        Proven lower bound of the makespan.
+    bounded : bool
+        Whether it has been bounded by itself.
+    """
+
+    instance: Instance
+    least: Fraction = Fraction(1)
+    bound: Fraction = Fraction(0)
+    bounded: bool = False
+
+
 class _Shared:
     """What the searches of all points of a curve have in common."""
 
@@ -286,37 +310,51 @@ class _Shared:
         self.varies, self.goal, self.workers, self.seed = varies, goal, workers, seed
         self.memory, self.watch = memory, watch
         self.plans: list[Plan] = []
-        self.bounds: dict[Instance, Fraction] = {}
         self.interrupted = False
+        self.nominal = _Case(varies.instance)
+        corners = [] if varies.high is None else [varies.high]
+        self.cases = [_Case(each, self._least(each)) for each in (*varies.samples, *corners)]
 
     def start(self, end: float) -> Result:
         """Solve at the nominal and at other single times, whose plans are the first candidates."""
-        varies = self.varies
-        others = [varies.high] if varies.high is not None else [
-            mixed(varies.samples, longest=longest) for longest in (False, True)]  # fmt: skip
+        expect(WORKER)
+        samples = self.varies.samples
+        others = self.cases
+        if samples:
+            others = [_Case(mixed(samples, longest=longest)) for longest in (False, True)]
         share = _SINGLE * max(0.0, end - clock.now())
-        first = self._solve(varies.instance, share)
+        first = self._solve(self.nominal, share)
         for other in others if first.schedule is not None else ():
-            if other is not None and not self.interrupted:
+            if not self.interrupted:
                 # At the upper ends, this is the whole question.
-                self._solve(other, share if varies.samples else 4 * share)
-                with clock.limited(max(0.0, end - clock.now())):
-                    for schedule in heuristic_schedules(other, self.seed):
-                        self.take(other, schedule)
+                self._solve(other, share if samples else 4 * share)
+                with clock.limited(share):
+                    for schedule in heuristic_schedules(other.instance, self.seed):
+                        self.take(other.instance, schedule)
         return first
 
-    def _solve(self, instance: Instance, seconds: float) -> Result:
+    def _solve(self, case: _Case, seconds: float) -> Result:
         question = ask(
-            instance, seconds=seconds, workers=self.workers, seed=self.seed, memory=self.memory
+            case.instance, seconds=seconds, workers=self.workers, seed=self.seed, memory=self.memory
         )
         result = question.answer()
         self.interrupted |= result.termination is Termination.INTERRUPTED
-        self.bounds[instance] = result.lower_bound or Fraction(0)
+        case.bound = result.lower_bound or Fraction(0)
         if result.schedule is not None:
-            self.take(instance, result.schedule)
+            self.take(case.instance, result.schedule)
         return result
 
+    def _least(self, other: Instance) -> Fraction:
+        own = self.varies.instance
+        ratios = [
+            other.duration(v, d) / own.duration(v, d)
+            for v, d in np.argwhere(own.vertex_allowed).tolist()
+            if own.duration(v, d)
+        ]
+        return min([Fraction(1), *ratios])
+
     def take(self, instance: Instance, schedule: Schedule) -> None:
+        """Keep a schedule as a candidate."""
         self.plans.append(Plan(schedule.placement, tuple(task_order(instance, schedule))))
 
 
@@ -326,18 +364,19 @@ class _Search:
     def __init__(self, shared: _Shared, deviations: int | None, weight: Fraction) -> None:
         self.shared, self.deviations, self.weight = shared, deviations, weight
         self.nominal = shared.varies.instance
-        high, samples = shared.varies.high, shared.varies.samples
         if deviations is None:
-            self.cases = [*samples] if high is None else [high]
-            self.clockwork = Clockwork([self.nominal, *self.cases])
+            self.cases = [*shared.cases]
+            instances = [self.nominal, *(case.instance for case in self.cases)]
+            self.clockwork = Clockwork(instances)
         else:
             self.cases = []
-            self.clockwork = Clockwork([self.nominal], high, deviations)
+            self.clockwork = Clockwork([self.nominal], shared.varies.high, deviations)
         self.best: Plan | None = None
         self.value = self.shortest_nominal = Fraction(0)
         self.bound = Fraction(0)
         self.shortest = False
         self.reason = ""
+        self._rounded = False
         self._chosen: set[frozenset[int]] = set()
 
     # --- plans -----------------------------------------------------------------------------
@@ -378,17 +417,15 @@ class _Search:
 
     def _valid(self, plan: Plan, spans: list[Fraction]) -> bool:
         """Ask the verifier, in every case, and compare the times with those of retiming."""
-        judged: list[tuple[Instance, Fraction | None]]
-        if self.deviations is None:
-            judged = list(zip((self.nominal, *self.cases), spans, strict=True))
-        else:
-            worst = self._deviated(self.clockwork.worst(plan))
-            judged = [(self.nominal, spans[0]), (worst, spans[1]), (self.shared.varies.high, None)]  # type: ignore[list-item]
-        for instance, span in judged:
+        judged = [self.nominal, *(case.instance for case in self.cases)]
+        high = self.shared.varies.high
+        if self.deviations is not None and high is not None:
+            judged = [self.nominal, self._deviated(self.clockwork.worst(plan)), high]
+        for i, instance in enumerate(judged):
             schedule = retime(instance, plan.placement, plan.order)
             if verify(instance, schedule, most=1):
                 return False
-            if span is not None and schedule.makespan(instance) != span:
+            if i < len(spans) and schedule.makespan(instance) != spans[i]:
                 raise ContradictionError("a plan has two makespans; please report this as a bug")
         return True
 
@@ -396,8 +433,6 @@ class _Search:
         """Return the instance in which these vertices take their upper ends."""
         high = self.shared.varies.high
         assert high is not None
-        assert high.given_durations is not None
-        assert self.nominal.given_durations is not None
         allowed = self.nominal.vertex_allowed
         rows = [
             [instance.duration(v, d) if allowed[v, d] else None for d in range(instance.devices)]
@@ -417,10 +452,12 @@ class _Search:
             if self.deviations is not None and self.best is not None:
                 self._add_case(self.best)
             self._raise_bound(_BOUNDS * max(0.0, end - begin))
-            if self._too_large():
+            if self._pairs() > _MOST_PAIRS:
                 self.reason = "too large for the model of all times"
                 self._improve(end)
             else:
+                if self._pairs() > _FEW_PAIRS:
+                    self._improve((clock.now() + end) / 2)
                 self._prove(end)
         except KeyboardInterrupt:
             self.shared.interrupted = True
@@ -433,33 +470,41 @@ class _Search:
         if chosen in self._chosen:
             return False
         self._chosen.add(chosen)
-        self.cases.append(self._deviated(chosen))
+        self.cases.append(_Case(self._deviated(chosen)))
         return True
 
-    def _low(self, instance: Instance) -> Fraction:
-        return self.shared.bounds.get(instance, Fraction(0))
+    def _low(self, case: _Case) -> Fraction:
+        """Return the lower bound of a case, or what that of the nominal makespan implies for it.
+
+        If no time is below a share of its nominal one, shortening all that runs turns a schedule
+        into one that takes at most 1 / share at nominal times, where shortening costs no memory.
+        """
+        if self.nominal.model.timed_memory:
+            return case.bound
+        return max(case.bound, case.least * self.shared.nominal.bound)
 
     def _raise_bound(self, seconds: float) -> None:
         """Bound every case by itself."""
-        known, each = self.shared.bounds, [self.nominal, *self.cases]
-        for instance in each:
-            if instance not in known and not self.shared.interrupted:
-                found = best_bound(instance, seconds / len(each), among=_QUICK).value
-                known[instance] = found or Fraction(0)
+        for case in self.cases:
+            if not case.bounded and not self.shared.interrupted:
+                case.bounded = True
+                found = best_bound(case.instance, seconds / len(self.cases), among=_QUICK).value
+                case.bound = max(case.bound, found or Fraction(0))
         if self.cases:
-            value = self._aim(self._low(self.nominal), [self._low(each) for each in self.cases])
-            self.bound = max(self.bound, value)
+            lows = [self._low(case) for case in self.cases]
+            self.bound = max(self.bound, self._aim(self.shared.nominal.bound, lows))
 
-    def _too_large(self) -> bool:
+    def _pairs(self) -> int:
+        """Return the size of the model of all cases."""
         instance = self.nominal
         tasks = instance.vertices
         if instance.model.queues:
             tasks += instance.graph.tensors * (instance.devices - 1)
-        pairs = tasks * (tasks - 1) // 2 * instance.devices * (1 + len(self.cases))
-        return pairs > _MOST_PAIRS
+        return tasks * (tasks - 1) // 2 * instance.devices * (1 + len(self.cases))
 
     def _prove(self, end: float) -> None:
         """Solve the model of all cases, and add cases until no plan has a worse one."""
+        proven = False
         while self.best is None or self.value > self.bound:
             found, proven = self._solved(end, None)
             # What a plan takes in another case, or rounding, may keep it above the bound.
@@ -467,11 +512,12 @@ class _Search:
             if not proven or not new:
                 break
         if self.best is None or self.value > self.bound:
-            self.reason = self.reason or "time is up, or times are rounded"
+            self.reason = "time is up"
+            if proven:
+                what = "rounding" if self._rounded else "limits of memory at other times"
+                self.reason = f"closed except for {what}"
             return
-        if self.weight != 1:
-            return
-        while not self.shortest:
+        while self.weight == 1 and not self.shortest and not self._rounded:
             limit, before = self.value, self.shortest_nominal
             found, proven = self._solved(end, limit)
             new = found is not None and self.deviations is not None and self._add_case(found)
@@ -500,8 +546,7 @@ class _Search:
             self.bound = max(self.bound, Fraction(found.bound) / unit)
         plan = None
         if found.found is not None and found.found.start is not None:
-            plan = _ordered(self.nominal, found.found.placement, found.found.start.tolist(),
-                            found.found.begin)  # fmt: skip
+            plan = _ordered(self.nominal, found.found)
             self.offer(plan)
         return plan, found.status in ("OPTIMAL", "INFEASIBLE")
 
@@ -510,10 +555,11 @@ class _Search:
         cases, count = self.cases, len(self.cases)
         mean, weight = self.shared.goal == "mean", self.weight
         with_nominal = weight != 1 or limit is not None
-        instances = [self.nominal, *cases] if with_nominal else cases
+        with_it = [self.shared.nominal, *cases] if with_nominal else cases
+        instances = [case.instance for case in with_it]
         shares = [1 - weight] * with_nominal + [weight / count if mean else Fraction(0)] * count
         worst = Fraction(0) if mean else weight
-        low = [self._low(each) for each in instances]
+        low = [self._low(case) for case in with_it]
         best = limit if limit is not None else (self.value if self.best is not None else None)
         longest: list[Fraction | None] = [None] * len(instances)
         if best is not None:
@@ -527,11 +573,12 @@ class _Search:
                     longest[i] = (best - least + mine) / part
         if limit is not None:
             longest[0] = self.shortest_nominal
-        scale = Fraction(self.clockwork.scale)
+        scale = self.clockwork.coarsest
         span = max([self.shortest_nominal, *(x for x in longest if x is not None), *low])
-        exact = span * scale <= MAX_HORIZON
+        exact = span * scale <= _MOST_TICKS
         if not exact:
-            scale = Fraction(2) ** math.floor(math.log2(MAX_HORIZON / span))
+            self._rounded = True
+            scale = Fraction(2) ** math.floor(math.log2(_MOST_TICKS / span))
         unit = math.lcm(*(share.denominator for share in (*shares, worst)))
         tasks = shared_tasks(
             instances,
@@ -614,19 +661,23 @@ class _Search:
         return Outcome(spans[0], tuple(spans[1:]), tuple(dispatched), overfull)
 
 
-def _ordered(
-    instance: Instance,
-    placement: np.ndarray[tuple[int, ...], np.dtype[np.int32]],
-    start: list[int],
-    begin: Mapping[tuple[int, int], int],
-) -> Plan:
-    """Return the plan with an order of starts; what starts together comes topologically."""
+def _ordered(instance: Instance, found: Incumbent) -> Plan:
+    """Return the plan with an order of starts; of what starts together, the shorter comes first."""
+    assert found.start is not None
     rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
-    producer = instance.graph.tensor_vertex.tolist()
-    keys = [(at, rank[v], 0, v) for v, at in enumerate(start)]
-    moves = [(begin[key], rank[producer[key[0]]], 1, key)
-             for key in crossings(instance, placement) if key in begin]  # fmt: skip
-    return Plan(placement, tuple(key[3] for key in sorted([*keys, *moves], key=lambda x: x[:3])))
+    keys: list[tuple[int, Fraction, int, int, Task]] = []
+    for v, d in enumerate(found.placement.tolist()):
+        keys.append((int(found.start[v]), instance.duration(v, d), rank[v], 0, v))
+    for tensor, target in crossings(instance, found.placement):
+        u = int(instance.graph.tensor_vertex[tensor])
+        d = int(found.placement[u])
+        sends = instance.model.sends
+        length = instance.send_duration(d) if sends else instance.delay(tensor, d, target)
+        if (tensor, target) in found.begin and length is not None:
+            at = found.begin[tensor, target]
+            keys.append((at, length, rank[u], 1, (tensor, target)))
+    keys.sort(key=lambda key: key[:4])
+    return Plan(found.placement, tuple(task for *_, task in keys))
 
 
 def _moved(instance: Instance, plan: Plan, rng: np.random.Generator) -> Plan:
@@ -652,7 +703,7 @@ def _moved(instance: Instance, plan: Plan, rng: np.random.Generator) -> Plan:
 
 def dispatch(instance: Instance, plan: Plan) -> Schedule:
     """Return what happens if devices decide while they run, with the order as their priorities."""
-    position: dict[object, int] = {task: i for i, task in enumerate(plan.order)}
+    position: dict[Task, int] = {task: i for i, task in enumerate(plan.order)}
     moves = crossings(instance, plan.placement)
     producer = instance.graph.tensor_vertex
     ranks = [position[v] for v in range(instance.vertices)]

@@ -39,7 +39,7 @@ class Variation:
     Attributes
     ----------
     instance : Instance
-        With its own run times, given per vertex and device.
+        With its own run times.
     samples : tuple of Instance
         Equally likely; empty for intervals.
     low, high : Instance, optional
@@ -101,15 +101,14 @@ def variation(
         raise ArgumentError("draws", f"{draws} is out of range", f"give 1 to {MOST_SAMPLES}")
     _check_size(instance, count)
     times = _times(instance)
-    nominal = _at(instance, times)
     if samples is not None:
         found = _read_samples(instance, times, samples)
         words = f"{len(found)} samples of {Path(samples).name}"
-        return Variation(nominal, tuple(_at(instance, each) for each in found), words=words)
+        return Variation(instance, tuple(_at(instance, each) for each in found), words=words)
     if intervals is not None:
         low, high = _read_intervals(instance, times, intervals)
         words = f"the intervals of {Path(intervals).name}"
-        return Variation(nominal, (), _at(instance, low), _at(instance, high), words)
+        return Variation(instance, (), _at(instance, low), _at(instance, high), words)
     assert spread is not None
     width = share(spread, "spread")
     percent = f"{number(100 * width, up=True)}%"
@@ -117,9 +116,9 @@ def variation(
         rng = np.random.default_rng(seed)
         drawn = tuple(_at(instance, _drawn(times, width, rng)) for _ in range(draws))
         words = f"{draws} samples, log-normal, spread {percent}, seed {seed}"
-        return Variation(nominal, drawn, words=words)
-    corners = (_at(instance, _scaled(times, [1 + sign * width] * len(times))) for sign in (-1, 1))
-    return Variation(nominal, (), *corners, f"run times within ±{percent}")
+        return Variation(instance, drawn, words=words)
+    ends = [_at(instance, _scaled(times, [1 + x] * len(times))) for x in (-width, width)]
+    return Variation(instance, (), ends[0], ends[1], f"run times within ±{percent}")
 
 
 def _times(instance: Instance) -> Times:
@@ -140,7 +139,9 @@ def mixed(samples: Sequence[Instance], *, longest: bool) -> Instance:
 
     def one(v: int, d: int) -> Fraction | None:
         known = [time for row in rows if (time := row[v][d]) is not None]
-        return None if not known else max(known) if longest else sum(known) / len(known)
+        if not known:
+            return None
+        return max(known) if longest else sum(known, Fraction(0)) / len(known)
 
     first = samples[0]
     return _at(first, [[one(v, d) for d in range(first.devices)] for v in range(first.vertices)])
