@@ -29,7 +29,8 @@ from optpart.testing.chains import chain
 #: Options for paths that are only read.
 READ = {
     "certificate", "check", "cluster", "costs", "directories", "efficiencies", "file", "instance",
-    "intervals", "lists", "model", "node_memory", "operators", "result", "samples", "start", "strategy", "tables", "times",
+    "intervals", "lists", "model", "node_memory", "operators", "result", "samples", "start",
+    "strategy", "tables", "times",
 }  # fmt: skip
 
 HEFT = "heft-10 -m heft"
