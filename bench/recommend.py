@@ -1,23 +1,28 @@
 """Which heuristic is best where, measured against proven optima of small instances of all families.
 
     python bench/recommend.py measure [-o FILE] [--cases 10000] [--part 0/1]
-    python bench/recommend.py train [-o FILE]
+    python bench/recommend.py train [FILE ...] [-o TREE]
 
 ``measure`` draws one instance after another, proves its optimum and runs every strategy. It goes
-on where it was stopped; ``--part 0/2`` and ``1/2`` share the cases among two processes.
+on where it was stopped; ``--part 0/2`` and ``1/2`` share the cases among two processes, each with
+a file of its own. ``train`` needs ``optpart[recommend]``; it writes the tree of ``optpart recommend``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bench.store import RESULTS
+from bench.store import RESULTS, ROOT
+from optpart.base.files import ANY, write_text
 from optpart.exact.enumeration import enumerate_all
 from optpart.interop.generate import families
 from optpart.interop.generate.small import small
@@ -26,6 +31,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
 from optpart.problem.model import Model
 from optpart.solution.result import Budget, Status
+from optpart.study.recommend import FAILED, features
 from optpart.study.run import Run, execute
 from optpart.study.worst import FAMILIES
 from optpart.study.worst.draft import drawn
@@ -36,6 +42,12 @@ STRATEGIES = (
     "sufferage", "critical-path+pct", "mite+pct", "hash+pct", "fastest+pct",
     "contiguous-split+pct",
 )  # fmt: skip
+
+RUNS = RESULTS / "recommend" / "runs.csv"
+TREE = ROOT / "optpart" / "study" / "recommend.json"
+
+#: Strategies to choose from, leaves of the tree, and instances in each, at least.
+_CHOSEN, _LEAVES, _IN_LEAF = 8, 16, 60
 
 _CCR = (0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -139,14 +151,116 @@ def measure(path: Path, cases: int, part: str) -> None:
                 file.write(measured(number) + "\n")
 
 
+def table(paths: list[Path]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return families, features and logarithms of ratios of all cases with a proven optimum."""
+    families_, known, ratios = [], [], []
+    for line in (line for path in paths for line in path.read_text().splitlines()[1:]):
+        number, best, *found = line.split(",")
+        if best and Fraction(best):
+            family, instance = case(int(number))
+            families_.append(family)
+            known.append([*features(instance).values()])
+            ratios.append([math.log(Fraction(x) / Fraction(best)) if x else math.log(FAILED)
+                           for x in found])  # fmt: skip
+    found = np.array(ratios)
+    assert found.min() >= 0, "a schedule is shorter than an optimum"
+    return families_, np.array(known), np.minimum(found, math.log(FAILED))
+
+
+def shortlist(ratios: np.ndarray) -> list[int]:
+    """Return the strategies of which the best for each instance is best, added one by one."""
+    chosen: list[int] = []
+    for _ in range(_CHOSEN):
+        rest = [i for i in range(ratios.shape[1]) if i not in chosen]
+        chosen.append(min(rest, key=lambda i: ratios[:, [*chosen, i]].min(axis=1).mean()))
+    return chosen
+
+
+def fitted(known: np.ndarray, ratios: np.ndarray) -> Any:
+    """Fit a tree that predicts the logarithm of the ratio of every strategy."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    return DecisionTreeRegressor(max_leaf_nodes=_LEAVES, min_samples_leaf=_IN_LEAF).fit(
+        known, ratios
+    )
+
+
+def held_out(known: np.ndarray, ratios: np.ndarray, folds: np.ndarray) -> dict[str, Any]:
+    """Return geometric means of ratios on instances of each fold, without it in the training."""
+    tree, single, oracle, failed = [], [], [], []
+    for fold in np.unique(folds):
+        test, train = folds == fold, folds != fold
+        chosen = shortlist(ratios[train])
+        picked = fitted(known[train], ratios[train][:, chosen]).predict(known[test]).argmin(axis=1)
+        mine = ratios[test][:, chosen]
+        tree += mine[np.arange(len(mine)), picked].tolist()
+        single += ratios[test][:, ratios[train].mean(axis=0).argmin()].tolist()
+        oracle += ratios[test].min(axis=1).tolist()
+    means = {"tree": tree, "single": single, "oracle": oracle}
+    failed = {name: np.mean(np.array(each) >= math.log(FAILED)) for name, each in means.items()}
+    print(
+        {name: round(float(share), 4) for name, share in failed.items()},
+        "at 10 or without schedule",
+    )
+    return {
+        "best": STRATEGIES[int(ratios.mean(axis=0).argmin())],
+        **{name: round(math.exp(np.mean(each)), 4) for name, each in means.items()},
+    }
+
+
+def train(paths: list[Path], output: Path) -> None:
+    """Measure the held-out error, and write the tree of all cases."""
+    names, known, ratios = table(paths)
+    rng = np.random.default_rng(0)
+    folds = {
+        "seed": held_out(known, ratios, rng.integers(10, size=len(names))),
+        "family": held_out(known, ratios, np.unique(names, return_inverse=True)[1]),
+    }
+    chosen = shortlist(ratios)
+    tree = fitted(known, ratios[:, chosen]).tree_
+    columns = [*features(case(0)[1])]
+
+    def node(i: int) -> dict[str, Any]:
+        if tree.children_left[i] < 0:
+            means = [round(float(x), 4) for x in tree.value[i][:, 0]]
+            return {"instances": int(tree.n_node_samples[i]), "mean_log": means}
+        return {
+            "feature": columns[tree.feature[i]],
+            "limit": float(f"{tree.threshold[i]:.4g}"),
+            "low": node(tree.children_left[i]),
+            "high": node(tree.children_right[i]),
+        }
+
+    document = {
+        "instances": len(names),
+        "families": sorted({*names}),
+        "strategies": [STRATEGIES[i] for i in chosen],
+        "ranges": {name: [float(known[:, i].min()), float(known[:, i].max())]
+                   for i, name in enumerate(columns)},
+        "held_out": folds,
+        "root": node(0),
+    }  # fmt: skip
+    write_text(output, json.dumps(document, indent=1) + "\n", ANY)
+    means = sorted(zip(np.exp(ratios.mean(axis=0)).round(3), STRATEGIES, strict=True))
+    print(len(names), "instances;", ", ".join(f"{name} {mean}" for mean, name in means))
+    print(folds)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", choices=["measure", "train"])
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "recommend" / "runs.csv")
-    parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--part", default="0/1")
+    steps = parser.add_subparsers(dest="step", required=True)
+    one = steps.add_parser("measure")
+    one.add_argument("-o", "--output", type=Path, default=RUNS)
+    one.add_argument("--cases", type=int, default=10_000)
+    one.add_argument("--part", default="0/1")
+    other = steps.add_parser("train")
+    other.add_argument("tables", type=Path, nargs="*", default=[RUNS])
+    other.add_argument("-o", "--output", type=Path, default=TREE)
     options = parser.parse_args()
-    measure(options.output, options.cases, options.part)
+    if options.step == "measure":
+        measure(options.output, options.cases, options.part)
+    else:
+        train(options.tables, options.output)
 
 
 if __name__ == "__main__":

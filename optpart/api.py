@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from optpart.solution.verifier import Violation
     from optpart.study.attribution import Division
     from optpart.study.gap import Comparison
+    from optpart.study.recommend import Recommendation
     from optpart.study.report.html.sources import Subject
     from optpart.study.report.simulation import Simulated
     from optpart.study.robust import Robust
@@ -416,6 +417,17 @@ def robust(
         deviations=deviations, goal=goal, curve=curve, seconds=seconds, workers=workers, seed=seed,
         memory=memory, watch=watch,
     )  # fmt: skip
+
+
+def recommend(instance: Instance | str | Path) -> Recommendation:
+    """Recommend a heuristic for an instance, with the ratio to the optimum that is expected of it.
+
+    See :mod:`optpart.study.recommend`. A tree decides that was grown on small instances with proven
+    optima; for others, its ``beyond`` names the figures that lie outside of what it has seen.
+    """
+    from optpart.study.recommend import recommend as study
+
+    return study(_instance(instance))
 
 
 def pareto(

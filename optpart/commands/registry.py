@@ -21,6 +21,7 @@ COMMANDS = {
     "gap": "gap:gap",
     "worst": "worst:worst",
     "robust": "robust:robust",
+    "recommend": "recommend:recommend",
     "bound": "bound:bound",
     "verify": "verify:verify",
     "certify": "certify:certify",
