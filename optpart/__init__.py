@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from optpart.api import pareto as pareto
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
+    from optpart.api import recommend as recommend
+    from optpart.api import robust as robust
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
     from optpart.api import simulate as simulate
@@ -140,6 +142,8 @@ _HOME = {
     "read_instance": "interop.formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",
+    "recommend": "api",
+    "robust": "api",
     "save": "api",
     "sensitivity": "api",
     "simulate": "api",

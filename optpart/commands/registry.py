@@ -20,6 +20,8 @@ COMMANDS = {
     "solve": "solve:solve",
     "gap": "gap:gap",
     "worst": "worst:worst",
+    "robust": "robust:robust",
+    "recommend": "recommend:recommend",
     "bound": "bound:bound",
     "verify": "verify:verify",
     "certify": "certify:certify",

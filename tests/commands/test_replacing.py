@@ -29,7 +29,8 @@ from optpart.testing.chains import chain
 #: Options for paths that are only read.
 READ = {
     "certificate", "check", "cluster", "costs", "data", "directories", "efficiencies", "file",
-    "instance", "lists", "model", "node_memory", "operators", "result", "secret", "start",
+    "instance", "intervals", "lists", "model", "node_memory", "operators", "result", "samples",
+    "secret", "start",
     "strategy", "tables", "times",
 }  # fmt: skip
 
@@ -79,6 +80,9 @@ CASES: dict[tuple[str, str], list[Case]] = {
                         Case("gap heft-10 -m heft+pct --axis --time-limit 1 -o")],
     ("gap", "store"): [Case(f"gap {HEFT} --store", ".db", "updated", "store")],
     ("worst", "output"): [Case("worst heft --vertices 3 --tries 5 -o", same="instance")],
+    ("robust", "output"): [Case("robust heft-10 --spread 1% --time-limit 9 -o")],
+    ("robust", "picture"): [Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".png"),
+                            Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".svg")],
     ("bound", "checkpoint"): [Case("bound heft-10 --time-limit 1 --checkpoint", kind="updated",
                                    after="--resume")],
     ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",
