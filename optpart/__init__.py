@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from optpart.api import plan as plan
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
+    from optpart.api import serve as serve
+    from optpart.api import serving_problem as serving_problem
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
@@ -139,6 +141,8 @@ _HOME = {
     "retime": "solution.schedule",
     "save": "api",
     "sensitivity": "api",
+    "serve": "api",
+    "serving_problem": "api",
     "simulate": "api",
     "solve": "api",
     "solve_strategy": "training_api",
