@@ -46,8 +46,7 @@ def area_bound(serving: Serving) -> Fraction:
         else:
             high = middle
     begin = at[low] if low >= 0 else Fraction(0)
-    end = at[high] if high < len(at) else begin + 1
-    inside = (begin + end) / 2
+    inside = (begin + at[high]) / 2 if high < len(at) else begin + 1
     fixed = slope = Fraction(0)
     for rates, number in kinds.items():
         k, rate = max(enumerate(rates, 1), key=lambda each: each[0] * min(each[1], inside))
@@ -55,4 +54,4 @@ def area_bound(serving: Serving) -> Fraction:
             fixed += number * k * rate
         else:
             slope += number * k
-    return begin if need <= slope else min(max(fixed / (need - slope), begin), end)
+    return fixed / (need - slope)
