@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from optpart.api import robust as robust
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
+    from optpart.api import serve as serve
+    from optpart.api import serving_problem as serving_problem
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
@@ -146,6 +148,8 @@ _HOME = {
     "robust": "api",
     "save": "api",
     "sensitivity": "api",
+    "serve": "api",
+    "serving_problem": "api",
     "simulate": "api",
     "solve": "api",
     "solve_strategy": "training_api",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.applications.ordering.compare import Orders
+    from optpart.applications.serving.problem import Serving
+    from optpart.applications.serving.serve import Served
     from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.exact.pipeline.plan import PipelinePlan
     from optpart.exact.pipeline.problem import Pipeline
@@ -1344,6 +1346,57 @@ def plan(
         raise ArgumentError("replicas", f"{replicas} is below 1", "give a number ≥ 1")
     order = device_numbers(source, device_order)
     return plan_pipeline(source, order=order, replicas=replicas)
+
+
+def serving_problem(cluster: str | Path, *, model: str | Path | None = None) -> Serving:
+    """Read machines that serve a model (:mod:`optpart.applications.serving.problem`).
+
+    Parameters
+    ----------
+    cluster : path
+        A TOML file, or a cluster of Helix (``.ini``), which needs ``model``.
+    model : path, optional
+        A folder of Helix's profiles (:mod:`optpart.applications.serving.helix`).
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is not as described.
+    """
+    from optpart.applications.serving import helix, problem
+
+    if Path(cluster).suffix == ".ini":
+        if model is None:
+            raise ArgumentError("model", "is missing", "name the folder of a model's profiles")
+        return helix.read(cluster, model)
+    if model is not None:
+        raise ArgumentError(
+            "model", "given with a TOML file", "leave it out: rates are in the file"
+        )
+    return problem.read(cluster)
+
+
+def serve(
+    cluster: Serving | str | Path,
+    *,
+    model: str | Path | None = None,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Served:
+    """Place the layers of a model on machines, so that most tokens pass per second.
+
+    Parameters
+    ----------
+    cluster : Serving or path
+        See :func:`serving_problem`, also for ``model``.
+    """
+    from optpart.applications.serving.problem import Serving
+    from optpart.applications.serving.serve import serve as found
+    from optpart.base.limits import check_seconds, check_seed
+
+    if not isinstance(cluster, Serving):
+        cluster = serving_problem(cluster, model=model)
+    return found(cluster, check_seconds(seconds), check_seed(seed))
 
 
 def export(

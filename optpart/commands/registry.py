@@ -32,6 +32,7 @@ COMMANDS = {
     "lesson": "lesson:lesson",
     "simulate": "simulate:simulate",
     "pipeline": "pipeline:pipeline",
+    "serve": "serve:serve",
     "import": "import_:import_",
     "convert": "convert:convert",
     "export": "export:export",

@@ -95,6 +95,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("lesson", "output"): [Case("lesson kwok-ahmad-9-2 -o", ".html")],
     ("simulate", "output"): [Case("simulate heft-10 -o")],
     ("pipeline", "output"): [Case("pipeline chain-20 -o")],
+    ("serve", "output"): [Case("serve serving.toml -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
@@ -184,6 +185,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
+    (folder / "serving.toml").write_text('layers = 1\n[[device]]\nname = "a"\nrates = [1]\n')
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")
     graph_file.write(chain(3), folder / "chain.json")
     question = op.strategy_question(
