@@ -93,7 +93,7 @@ def robust(
     def watch(what: str, value: Fraction | None) -> None:
         from optpart.base.rounding import number
 
-        line(f"{what}: best so far {number(value, up=True)}", None)
+        line(f"{instance.name}  {what}: best so far {number(value, up=True)}", None)
 
     try:
         found = study(
@@ -149,8 +149,9 @@ def _say(console: PlainConsole, found: Robust) -> None:
     say(f"{said}{f' ({found.reason})' if found.reason else ''}, {word} {with_unit(value, unit)}, "
         f"lower bound {with_unit(bound, unit)}")  # fmt: skip
     most = f", at most {found.deviations} deviate upwards" if found.deviations is not None else ""
-    say(f"{varies.words}{most}; the order is fixed, or the devices dispatch by it:")
     sampled = bool(varies.samples)
+    carried = "; the order is fixed, or devices dispatch by it" if sampled else ""
+    say(f"{varies.words}{most}{carried}:")
     table = plain_table("plan", "nominal", "worst", *(["mean"] if sampled else []),
                         *(["worst dispatched", "mean dispatched"] if sampled else []))  # fmt: skip
     for name, each in (("best", found.outcome), ("best nominal", found.usual)):
