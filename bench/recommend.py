@@ -12,7 +12,6 @@ recommend``. What was measured is kept in ``bench/results/recommend/runs.csv.xz`
 from __future__ import annotations
 
 import argparse
-import json
 import lzma
 import math
 from collections.abc import Callable
@@ -26,6 +25,7 @@ import numpy as np
 from bench.store import RESULTS, ROOT
 from optpart.base.files import ANY, write_text
 from optpart.exact.enumeration import enumerate_all
+from optpart.interop.formats.json import pretty
 from optpart.interop.generate import families
 from optpart.interop.generate.small import small
 from optpart.interop.generate.workflow import instance as workflow
@@ -248,7 +248,7 @@ def train(paths: list[Path], output: Path) -> None:
         "held_out": folds,
         "root": node(0),
     }  # fmt: skip
-    write_text(output, json.dumps(document, indent=1) + "\n", ANY)
+    write_text(output, pretty(document) + "\n", ANY)
     means = sorted(zip(np.exp(ratios.mean(axis=0)).round(3), STRATEGIES, strict=True))
     print(len(names), "instances;", ", ".join(f"{name} {mean}" for mean, name in means))
     print(folds)

@@ -97,20 +97,11 @@ def robust(
 
     try:
         found = study(
-            instance,
-            samples=samples,
-            intervals=intervals,
-            spread=spread,
-            draws=draws,
-            deviations=deviations,
-            goal=goal,
-            curve=curve or picture is not None,
-            seconds=remaining(time_limit),
-            workers=workers,
-            seed=seed,
-            memory=memory_limit,
+            instance, samples=samples, intervals=intervals, spread=spread, draws=draws,
+            deviations=deviations, goal=goal, curve=curve or picture is not None,
+            seconds=remaining(time_limit), workers=workers, seed=seed, memory=memory_limit,
             watch=watch,
-        )
+        )  # fmt: skip
     finally:
         line.clear()
     if found.value is not None and picture is not None:
@@ -152,23 +143,24 @@ def _say(console: PlainConsole, found: Robust) -> None:
     sampled = bool(varies.samples)
     carried = "; the order is fixed, or devices dispatch by it" if sampled else ""
     say(f"{varies.words}{most}{carried}:")
-    table = plain_table("plan", "nominal", "worst", *(["mean"] if sampled else []),
-                        *(["worst dispatched", "mean dispatched"] if sampled else []))  # fmt: skip
+    further = ["mean", "worst dispatched", "mean dispatched"] if sampled else ["least"]
+    table = plain_table("plan", "nominal", "worst", *further)
+    notes = []
     for name, each in (("best", found.outcome), ("best nominal", found.usual)):
         if each is None:
             continue
-        row = [name, shown(each.nominal), shown(each.worst)]
+        row = [each.nominal, each.worst]
         if sampled:
-            row.append(shown(each.mean))
             some = each.dispatched
-            row += (
-                [shown(max(some)), shown(sum(some, Fraction(0)) / len(some))] if some else ["–"] * 2
-            )
-        table.add_row(*row)
+            row += [each.mean, *((max(some), sum(some, Fraction(0)) / len(some)) if some else ())]
+        elif each.least is not None:
+            row.append(each.least)
+        table.add_row(name, *map(shown, row))
+        if each.overfull:
+            notes.append(f"{name}: dispatched, {each.overfull} samples exceed a limit of memory")
     console.show(table)
-    for name, each in (("best", found.outcome), ("best nominal", found.usual)):
-        if each is not None and each.overfull:
-            say(f"{name}: dispatched, {each.overfull} samples exceed a limit of memory")
+    for remark in notes:
+        say(remark)
     if found.curve:
         parameter = "weight" if sampled else "deviations"
         table = plain_table(parameter, "nominal", word, "proven")
