@@ -12,6 +12,7 @@ from commandline import Run
 
 from optpart.methods import registry
 from optpart.methods.program import register_program
+from optpart.study.stored import read_runs
 
 #: Everything on one device, one vertex after another; claims to be optimal.
 ONE_AFTER_ANOTHER = """
@@ -67,6 +68,13 @@ def test_one_that_fails_loses_its_row_only(run: Run, text: str, said: str) -> No
     row, err = measured(run, text)
     assert row["makespan"] is None
     assert said in err
+
+
+def test_a_schedule_that_is_not_valid_is_told_from_a_failure(run: Run) -> None:
+    for text, store in ((ONE_AFTER_ANOTHER.replace("STEP", "1"), "a.db"), ("", "b.db")):
+        measured(run, text, "--store", store)
+        (mine,) = (each for each in read_runs(store) if each.method.endswith("mine.py"))
+        assert mine.is_rejected is (store == "a.db")
 
 
 def test_at_the_limit_it_is_killed_and_what_it_has_written_counts(run: Run) -> None:
