@@ -1103,7 +1103,7 @@ def _write_leaderboard(
     from optpart.study.report.html.leaderboard import write_leaderboard
     from optpart.study.report.html.sources import kind
 
-    stores = [what] if isinstance(what, (str, Path)) else list(what)
+    stores = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
     for one in stores:
         if not isinstance(one, (str, Path)) or kind(str(one)) != "store":
             remedy = "give stores of 'optpart gap --set NAME --store FILE'"

@@ -168,10 +168,17 @@ def find(name: str, data: str | Path | None = None) -> Dataset:
 
 
 def _read_folder(folder: Path) -> Dataset:
-    rows, faults = library.read_index(folder / INDEX)
+    try:
+        rows, faults = library.read_index(folder / INDEX)
+    except csv.Error as error:
+        rows, faults = {}, {"": f"is no table ({error})"}
     if faults or not rows:
         name, fault = next(iter(faults.items()), ("", "has no instances"))
         raise InputError(name, fault, "draw the set again", str(folder / INDEX))
+    for row in rows.values():
+        if not (row.group and row.file and row.sha256):
+            problem = "has no group, file or sha256"
+            raise InputError(row.name, problem, "draw the set again", str(folder / INDEX))
     return Dataset(next(iter(rows.values())).group, "", tuple(rows.values()), folder)
 
 
