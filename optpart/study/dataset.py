@@ -135,6 +135,9 @@ def find(name: str, data: str | Path | None = None) -> Dataset:
 
     Parameters
     ----------
+    name : str
+        Such as ``small`` or ``dagbench`` (``optpart gap --list --json`` lists all), or a folder
+        that ``optpart generate set`` wrote.
     data : str or Path, optional
         The folder with the files of a collection, which are read when they are needed.
 
@@ -165,6 +168,11 @@ def find(name: str, data: str | Path | None = None) -> Dataset:
     if data is not None:
         raise ArgumentError("data", f"{found.name} needs no other files", "leave it out")
     return found
+
+
+def load_set(name: str | Path, data: str | Path | None = None) -> list[Instance]:
+    """Read all instances of a set; see :func:`find`."""
+    return find(str(name), data).instances()
 
 
 def _read_folder(folder: Path) -> Dataset:
