@@ -68,7 +68,7 @@ def _method(name: str, words: list[str], folder: Path, content: str) -> Callable
         from optpart.interop.formats import native, result
 
         if _content(words) != content:  # which is part of the fingerprint
-            raise PluginError(name, "was changed while it is measured", "start again")
+            raise PluginError(name, "was changed while it was measured", "start again")
         begin = time.perf_counter()
         with Scratch() as scratch:
             given, made = scratch.folder / "instance.json", scratch.folder / "result.json"
