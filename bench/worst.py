@@ -24,7 +24,7 @@ from optpart.base.files import ANY, write_text
 from optpart.base.rounding import fixed
 from optpart.interop.formats import native
 from optpart.methods.parts import PARTITIONERS
-from optpart.study.worst import worst_case
+from optpart.study.worst import worst
 
 PARTS = ("strategies", "growth", "lists")
 
@@ -58,7 +58,7 @@ def cases(part: str) -> Iterator[Values]:
 def search(case: Values, tries: int) -> Values:
     """Search, and return what was found."""
     begin = time.perf_counter()
-    found = worst_case(**{**case, "ccr": Fraction(case["ccr"])}, tries=tries)
+    found = worst(**{**case, "ccr": Fraction(case["ccr"])}, tries=tries)
     seconds = round(time.perf_counter() - begin, 1)
     if found is None:
         return {"ratio": None, "seconds": seconds}

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from optpart.api import draw as draw
     from optpart.api import export as export
     from optpart.api import load as load
-    from optpart.api import load_set as load_set
     from optpart.api import pareto as pareto
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from optpart.api import sweep as sweep
     from optpart.api import verify as verify
     from optpart.api import workload as workload
-    from optpart.api import worst as worst
     from optpart.api import write_lesson as write_lesson
     from optpart.api import write_report as write_report
     from optpart.applications.ordering.efficiency import attainable as attainable
@@ -75,8 +73,10 @@ if TYPE_CHECKING:
     from optpart.solution.schedule import retime as retime
     from optpart.solution.termination import Termination as Termination
     from optpart.solution.verifier import Violation as Violation
+    from optpart.study.dataset import load_set as load_set
     from optpart.study.report.plots import plot_comparisons as plot_comparisons
     from optpart.study.report.progress import live as live
+    from optpart.study.worst.search import worst as worst
     from optpart.training_api import compare_strategies as compare_strategies
     from optpart.training_api import draw_strategy as draw_strategy
     from optpart.training_api import export_strategy as export_strategy
@@ -134,7 +134,7 @@ _HOME = {
     "export_strategy": "training_api",
     "live": "study.report.progress",
     "load": "api",
-    "load_set": "api",
+    "load_set": "study.dataset",
     "makespan_bounds": "applications.ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
@@ -160,7 +160,7 @@ _HOME = {
     "verify": "api",
     "verify_strategy": "training_api",
     "workload": "api",
-    "worst": "api",
+    "worst": "study.worst.search",
     "write_lesson": "api",
     "write_report": "api",
 }

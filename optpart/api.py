@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from optpart.study.robust import Robust
     from optpart.study.run import Run
     from optpart.study.sensitivity import Sensitivity
-    from optpart.study.worst import Worst
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,27 +78,6 @@ def load(name: str | Path) -> Instance:
     known = "an instance of 'optpart gap --list'"
     remedy = f"did you mean {' or '.join(near)}?" if near else f"name a file, or {known}"
     raise InputError("", "no such file", remedy, str(name))
-
-
-def load_set(name: str, data: str | Path | None = None) -> list[Instance]:
-    """Read a set of instances, each of which is checked to be that of the index.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``small``, ``random``, ``worst`` or ``dagbench``, or a folder that
-        ``optpart generate set`` wrote; ``optpart gap --list --json`` lists all.
-    data : path, optional
-        The folder with the files of a set that are not part of optpart.
-
-    Raises
-    ------
-    InputError
-        If there is no such set, or a file is missing or another instance.
-    """
-    from optpart.study.dataset import find
-
-    return find(str(name), data).instances()
 
 
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:
@@ -721,63 +699,6 @@ def divide(
     )
 
 
-def worst(
-    method: str,
-    *,
-    vertices: int = 8,
-    devices: int = 3,
-    family: str = "general",
-    ccr: Number = 1,
-    seconds: float | None = None,
-    tries: int | None = None,
-    seed: int = 0,
-) -> Worst | None:
-    """Search for the instance on which a method is furthest from the optimum, which is proven.
-
-    Parameters
-    ----------
-    method : str
-        Such as ``heft`` or ``mite+pct``.
-    vertices, devices : int
-        From 2 to 16, and from 2 to 6.
-    family : {"general", "series-parallel", "tree", "unit"}
-        The shape of the graph; with ``unit``, all times and delays are 1.
-    ccr : number
-        Most communication to computation; 0 for no communication.
-    seconds : float, optional
-        Time limit; by default 20, or none with ``tries``.
-    tries : int, optional
-        Instances to try. With the same seed, the result is the same.
-
-    Returns
-    -------
-    Worst or None
-        The instance, the method's makespan, the optimum and their ratio; ``None`` if the method has
-        no schedule for any instance that was tried, or no optimum was proven.
-
-    Raises
-    ------
-    InputError
-        If the method or the family is unknown, or a number is out of its range.
-    """
-    from optpart.base.limits import check_seconds
-    from optpart.problem.rational import rational
-    from optpart.study.worst import WORST_SECONDS, worst_case
-
-    if seconds is None and tries is None:
-        seconds = WORST_SECONDS
-    return worst_case(
-        method,
-        vertices=vertices,
-        devices=devices,
-        family=family,
-        ccr=rational(ccr, "ccr"),
-        seconds=None if seconds is None else check_seconds(seconds),
-        tries=tries,
-        seed=seed,
-    )
-
-
 def compare_orders(
     instance: Instance | str | Path,
     *,
@@ -1075,8 +996,8 @@ def write_report(
     certificate : path, optional
         The folder of a certificate of the optimum, which is checked first.
     set_name, data : optional
-        A set of instances, as of :func:`load_set`: the report is a leaderboard on it of all methods
-        in the stores, and ``what`` is stores only.
+        A set of instances, as of :func:`~optpart.load_set`: the page is a leaderboard on it of the
+        methods in stores.
 
     Raises
     ------
@@ -1128,7 +1049,7 @@ def _write_leaderboard(
     from optpart.study.report.html.leaderboard import write_leaderboard
     from optpart.study.report.html.sources import kind
 
-    stores = [what] if isinstance(what, (str, Path)) else list(what)
+    stores = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
     for one in stores:
         if not isinstance(one, (str, Path)) or kind(str(one)) != "store":
             remedy = "give stores of 'optpart gap --set NAME --store FILE'"

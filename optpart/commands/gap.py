@@ -26,7 +26,6 @@ from optpart.commands.options import (
 from optpart.commands.results import INCOMPLETE, INTERRUPTED, is_incomplete
 
 if TYPE_CHECKING:
-    from optpart.problem.instance import Instance
     from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
     from optpart.study.gap import Comparison
@@ -137,12 +136,8 @@ def gap(
         if csv or engine != "local" or store is not None:
             raise InputError("--axis", "used with --csv, --engine or --store", "leave those out")
         budget = Budget(time_limit, workers, memory=memory_limit)
-        instances = open_instances(files, set_name, data)
-        seeded = range(seed, seed + seeds)
-        _gap_by_axis(
-            console, instances, method, budget, seeded, output, json,
-            whole_library=not files and set_name is None,
-        )  # fmt: skip
+        chosen, seeded = (files, set_name, data), range(seed, seed + seeds)
+        _gap_by_axis(console, chosen, method, budget, seeded, output, json)
         return
     if output is not None:
         if output.suffix not in gap_table.KINDS:
@@ -268,13 +263,12 @@ def _say_findings(
 
 def _gap_by_axis(
     console: Any,
-    instances: list[Instance],
+    chosen: tuple[list[str] | None, str | None, Path | None],
     names: list[str] | None,
     budget: Budget,
     seeds: range,
     output: Path | None,
     json: bool,
-    whole_library: bool,
 ) -> None:
     """Print how much of each pair's loss is due to its placement, and how much to its order."""
     from optpart.base.files import check_target, write_text, written_first
@@ -293,6 +287,7 @@ def _gap_by_axis(
     pairs = names or registry.heuristics()
     if "all" in pairs:
         pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
+    instances = open_instances(*chosen)
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
@@ -317,7 +312,7 @@ def _gap_by_axis(
             put(document)
     _say_findings(
         [f for d in done for f in d.findings],
-        whole_library=whole_library,
+        whole_library=not any(chosen),
         interrupted=len(done) < len(instances),
     )
     if all(division.free.status is Status.INFEASIBLE for division in done):

@@ -59,10 +59,8 @@ def worst(
     from optpart.methods import registry
     from optpart.problem.rational import rational
     from optpart.study.report.progress import ProgressLine
-    from optpart.study.worst import WORST_SECONDS, worst_case
+    from optpart.study.worst import worst as search
 
-    if time_limit is None and tries is None:
-        time_limit = WORST_SECONDS
     try:
         registry.get(method)
     except ArgumentError as error:
@@ -73,7 +71,7 @@ def worst(
         line(f"{method}  {tried} instances, ratio {number(ratio, up=False)}", None)
 
     try:
-        found = worst_case(
+        found = search(
             method,
             vertices=vertices,
             devices=devices,

@@ -114,6 +114,8 @@ def audited(
     )
     if goal is None:
         known = replace(known, given=read.given)
+    if read.schedule is not None and known.schedule is None:
+        known = replace(known, termination=Termination.REJECTED)
     full = replace(known, bounds=read.bounds)
     if known.schedule is not None:
         full = with_status(full)

@@ -27,3 +27,5 @@ class Termination(StrEnum):
     UNSUPPORTED = "unsupported"
     #: The method failed or made a false claim.
     FAILED = "failed"
+    #: The verifier rejected the schedule that the method returned.
+    REJECTED = "rejected"

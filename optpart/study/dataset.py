@@ -135,6 +135,9 @@ def find(name: str, data: str | Path | None = None) -> Dataset:
 
     Parameters
     ----------
+    name : str
+        Such as ``small`` or ``dagbench`` (``optpart gap --list --json`` lists all), or a folder
+        that ``optpart generate set`` wrote.
     data : str or Path, optional
         The folder with the files of a collection, which are read when they are needed.
 
@@ -167,11 +170,23 @@ def find(name: str, data: str | Path | None = None) -> Dataset:
     return found
 
 
+def load_set(name: str | Path, data: str | Path | None = None) -> list[Instance]:
+    """Read all instances of a set; see :func:`find`."""
+    return find(str(name), data).instances()
+
+
 def _read_folder(folder: Path) -> Dataset:
-    rows, faults = library.read_index(folder / INDEX)
+    try:
+        rows, faults = library.read_index(folder / INDEX)
+    except csv.Error as error:
+        rows, faults = {}, {"": f"is no table ({error})"}
     if faults or not rows:
         name, fault = next(iter(faults.items()), ("", "has no instances"))
         raise InputError(name, fault, "draw the set again", str(folder / INDEX))
+    for row in rows.values():
+        if not (row.group and row.file and row.sha256):
+            problem = "has no group, file or sha256"
+            raise InputError(row.name, problem, "draw the set again", str(folder / INDEX))
     return Dataset(next(iter(rows.values())).group, "", tuple(rows.values()), folder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -94,17 +95,16 @@ def read_index(path: Path) -> tuple[dict[str, Known], dict[str, str]]:
     """Read an index: its rows by name, and the errors of those that cannot be read."""
     rows: dict[str, Known] = {}
     faults: dict[str, str] = {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        for row in reader:
-            name = row.get("name") or f"line {reader.line_num}"
-            if name in rows:
-                faults[name] = "the index has two rows with that name"
-                continue
-            try:
-                rows[name] = _known(row)
-            except (ArithmeticError, KeyError, TypeError, ValueError) as error:
-                faults[name] = f"its row of the index cannot be read ({error})"
+    reader = csv.DictReader(read_text(path).splitlines(keepends=True))
+    for row in reader:
+        name = row.get("name") or f"line {reader.line_num}"
+        if name in rows:
+            faults[name] = "the index has two rows with that name"
+            continue
+        try:
+            rows[name] = _known(row)
+        except (ArithmeticError, KeyError, TypeError, ValueError) as error:
+            faults[name] = f"its row of the index cannot be read ({error})"
     return rows, faults
 
 
@@ -116,13 +116,19 @@ def _known(row: dict[str, str]) -> Known:
         vertices=int(row["vertices"]),
         edges=int(row["edges"]),
         devices=int(row["devices"]),
-        makespan=Fraction(row["makespan"]) if row["makespan"] else None,
-        bound=Fraction(row["bound"]) if row["bound"] else None,
+        makespan=_value(row["makespan"]),
+        bound=_value(row["bound"]),
         status=row.get("status", ""),
         sha256=row["sha256"],
         command=row.get("command", ""),
         file=row.get("file", ""),
     )
+
+
+def _value(text: str) -> Fraction | None:
+    if re.search(r"[eE][+-]?[\d_]{4}", text):  # would take all memory
+        raise ValueError(f"too large an exponent: {text!r}")
+    return Fraction(text) if text else None
 
 
 def load(name: str) -> Instance:

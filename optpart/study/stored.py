@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.escaping import visible
 from optpart.interop.formats.json import parse_json, version
-from optpart.interop.formats.result import FORMAT
+from optpart.interop.formats.result import FORMAT, termination
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.result import INVALID, Result, Status
+from optpart.solution.result import Result, Status
+from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.study.arrival import rebuild
 from optpart.study.store import Row, read_rows
@@ -54,8 +55,8 @@ class StoredRun:
         The :func:`~optpart.methods.fingerprint.fingerprint` of the method; empty if not known.
     is_latest : bool
         Whether it was made by the code of the last sweep with this method.
-    reason : str
-        Why it has no schedule or no proof.
+    is_rejected : bool
+        Whether the verifier rejected its schedule.
     time_unit : str
         Of makespan and bound; empty if the instance states none, or is not known.
     """
@@ -80,12 +81,7 @@ class StoredRun:
     memory: int = 0
     is_verified: bool = False
     time_unit: str = ""
-    reason: str = ""
-
-    @property
-    def is_rejected(self) -> bool:
-        """Whether the verifier rejected its schedule."""
-        return self.makespan is None and self.reason.startswith(INVALID)
+    is_rejected: bool = False
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -175,7 +171,7 @@ def _run(row: Row, known: dict[str, Instance | None]) -> StoredRun:
             seconds=float(found["seconds"]),
             vertices=None if schedule is None else len(schedule["placement"]),
             refused=bool(found.get("refused", False)),
-            reason=str(found.get("reason", "")),
+            is_rejected=termination(found) is Termination.REJECTED,
             trace=tuple(
                 (float(seconds), _number(value), _number(bound))
                 for seconds, value, bound in found["trace"]

@@ -12,6 +12,7 @@ from commandline import Run
 
 from optpart.methods import registry
 from optpart.methods.program import register_program
+from optpart.study.stored import read_runs
 
 #: Everything on one device, one vertex after another; claims to be optimal.
 ONE_AFTER_ANOTHER = """
@@ -69,6 +70,13 @@ def test_one_that_fails_loses_its_row_only(run: Run, text: str, said: str) -> No
     assert said in err
 
 
+def test_a_schedule_that_is_not_valid_is_told_from_a_failure(run: Run) -> None:
+    for text, store in ((ONE_AFTER_ANOTHER.replace("STEP", "1"), "a.db"), ("", "b.db")):
+        measured(run, text, "--store", store)
+        (mine,) = (each for each in read_runs(store) if each.method.endswith("mine.py"))
+        assert mine.is_rejected is (store == "a.db")
+
+
 def test_at_the_limit_it_is_killed_and_what_it_has_written_counts(run: Run) -> None:
     text = ONE_AFTER_ANOTHER.replace("STEP", "100").replace("json.dump", "f = json.dump")
     text += "\nimport gc, time\ngc.collect()\ntime.sleep(600)"
@@ -90,7 +98,7 @@ def test_it_must_not_change_while_it_is_measured(run: Run) -> None:
     text = ONE_AFTER_ANOTHER.replace("STEP", "100") + "\nopen('mine.py', 'a').write('#')"
     row, err = measured(run, text, "--seeds", 2)
     assert row["makespan"] == "921"
-    assert "was changed while it is measured" in err
+    assert "was changed while it was measured" in err
 
 
 def test_it_starts_in_the_current_folder_and_leaves_nothing(run: Run, here: Path) -> None:

@@ -158,8 +158,28 @@ def test_a_changed_file_of_a_folder_is_named(run: Run, tmp_path: Path) -> None:
     shown = run("gap", "--set", tmp_path / "hidden", "-m", "heft")
     assert shown.code == 2
     assert f"{first.file}: is not {first.name} of the set workflows-" in shown.err
-    (tmp_path / "hidden" / "set.csv").write_text("name,group\n")
-    assert "set.csv: has no instances" in run("gap", "--set", tmp_path / "hidden").err
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("", "set.csv: has no instances; draw the set again"),
+        ("x,g,x.json,1,1,1,,\n", "set.csv: x: has no group, file or sha256"),
+        ("x,g,x.json,1,1,1,1e99999,,00\n", "set.csv: x: its row of the index cannot be read"),
+        ("x,g,,1,1,1,,,00\n", "set.csv: x: has no group, file or sha256; draw the set again"),
+        ("x,g,x.json,1,1,1,,,00\n", "x.json: no such file of the set g; give the folder as it"),
+        ('"' + "x" * 200_000, "set.csv: is no table (field larger"),
+        ("\udcff", "set.csv: byte "),
+    ],
+)
+def test_a_damaged_index_of_a_folder_is_one_line(
+    run: Run, tmp_path: Path, row: str, said: str
+) -> None:
+    text = f"{','.join(dataset.COLUMNS)}\n{row}"
+    (tmp_path / "set.csv").write_bytes(text.encode(errors="surrogateescape"))
+    shown = run("gap", "--set", tmp_path, "-m", "heft")
+    assert shown.code == 2
+    assert said in shown.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from commandline import Run
 import optpart as op
 from optpart.interop.formats import native
 from optpart.methods.registry import forget
-from optpart.study.worst import FAMILIES, worst_case
+from optpart.study.worst import FAMILIES, worst
 from optpart.study.worst.draft import OPS, RATES, SIZES, SPEEDS, Draft, changed, drawn
 from optpart.study.worst.families import Edges
 from optpart.testing.brute_force import optimum
@@ -98,7 +98,7 @@ def test_the_ratio_of_communication_is_that_of_mean_delay_and_mean_run_time() ->
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_ratio_is_that_of_the_method_and_of_brute_force(family: str) -> None:
-    found = worst_case("heft", vertices=4, devices=2, family=family, tries=60, seed=3)
+    found = worst("heft", vertices=4, devices=2, family=family, tries=60, seed=3)
     assert found is not None
     assert found.makespan == op.solve(found.instance, "heft").makespan
     least = optimum(found.instance)
@@ -109,19 +109,19 @@ def test_the_ratio_is_that_of_the_method_and_of_brute_force(family: str) -> None
 
 
 def test_more_than_nine_vertices_are_proven_too() -> None:
-    found = worst_case("hash+fifo", vertices=10, devices=2, tries=4)
+    found = worst("hash+fifo", vertices=10, devices=2, tries=4)
     assert found is not None
     assert op.solve(found.instance, seconds=20).makespan == found.optimum
 
 
 def test_exact_methods_have_no_worst_case() -> None:
-    found = worst_case("enumerate", vertices=4, devices=2, tries=25)
+    found = worst("enumerate", vertices=4, devices=2, tries=25)
     assert found is not None
     assert found.ratio == 1
 
 
 def test_list_scheduling_stays_within_the_bound_of_graham() -> None:
-    found = worst_case("etf", vertices=6, family="unit", ccr=Fraction(0), tries=60)
+    found = worst("etf", vertices=6, family="unit", ccr=Fraction(0), tries=60)
     assert found is not None
     assert found.ratio <= 2 - Fraction(1, 3)
 
@@ -132,7 +132,7 @@ def test_a_method_without_schedules_has_none() -> None:
         return op.conclude(instance, "gives-up", None)
 
     try:
-        assert worst_case("gives-up", tries=3) is None
+        assert worst("gives-up", tries=3) is None
     finally:
         forget("gives-up")
 
@@ -142,7 +142,7 @@ def test_an_interrupt_keeps_the_worst_so_far() -> None:
         if tries >= 3:
             raise KeyboardInterrupt
 
-    found = worst_case("heft", vertices=4, tries=100, watch=watch)
+    found = worst("heft", vertices=4, tries=100, watch=watch)
     assert found is not None
     assert found.interrupted
     assert found.tries < 100

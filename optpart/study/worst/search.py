@@ -27,6 +27,7 @@ from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
 from optpart.problem.instance import Instance
+from optpart.problem.rational import Number, rational
 from optpart.solution.goal import Goal
 from optpart.solution.result import Budget, Result, Status
 from optpart.solution.termination import Termination
@@ -38,7 +39,7 @@ from optpart.study.worst.families import FAMILIES
 VERTICES, DEVICES = (2, 16), (2, 6)
 
 #: Seconds of a search that nothing else limits.
-WORST_SECONDS = 20.0
+_DEFAULT = 20.0
 
 #: Candidates of a round, which begins with a new instance or, every second time, the worst so far.
 _ROUND = 200
@@ -93,13 +94,13 @@ class Worst(Shown):
         return f"<Worst of {self.method}: {self.makespan} / {self.optimum}, {self.tries} tries>"
 
 
-def worst_case(
+def worst(
     method: str,
     *,
     vertices: int = 8,
     devices: int = 3,
     family: str = "general",
-    ccr: Fraction = Fraction(1),
+    ccr: Number = 1,
     seconds: float | None = None,
     tries: int | None = None,
     seed: int = 0,
@@ -118,11 +119,11 @@ def worst_case(
     ----------
     method : str
         Every run has the seed ``seed``.
-    ccr : Fraction
+    ccr : number
         Most mean delay, over edges and pairs of devices, for one unit of mean run time; 0 for no
         communication. Many heuristics have no worst case without such a limit.
     seconds : float, optional
-        Time limit.
+        Time limit; by default 20, or none with ``tries``.
     tries : int, optional
         Number of candidates. With it alone, the search of a heuristic is deterministic.
     watch : callable, optional
@@ -136,8 +137,7 @@ def worst_case(
     Raises
     ------
     InputError
-        If the method or the family is unknown, a number is out of range, or nothing limits the
-        search.
+        If the method or the family is unknown, or a number is out of range.
     """
     registry.get(method)
     if family not in FAMILIES:
@@ -148,12 +148,13 @@ def worst_case(
         if not least <= value <= most:
             problem = f"{value} is out of range"
             raise ArgumentError(name, problem, f"give a whole number from {least} to {most}")
-    if ccr < 0:
+    limit = rational(ccr, "ccr")
+    if limit < 0:
         raise ArgumentError("ccr", f"{ccr} is negative", "give a number ≥ 0")
-    if tries is None and seconds is None:
-        raise ArgumentError("tries", "nothing limits the search", "give `tries` or `seconds`")
+    if seconds is None and tries is None:
+        seconds = _DEFAULT
     check_seed(seed)
-    kinds = family, vertices, devices, ccr
+    kinds = family, vertices, devices, limit
     return _Search(method, kinds, seconds, tries, seed, watch).run()
 
 
