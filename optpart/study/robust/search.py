@@ -48,6 +48,7 @@ from optpart.exact.shared_plan import WORKER, SharedTask, shared_tasks
 from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.methods.solve import ask
 from optpart.methods.starts import heuristic_schedules
+from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Task
 from optpart.solution.result import Result, Status, conclude
@@ -156,7 +157,8 @@ class Robust:
     shortest : bool
         Whether also no plan of this value has a smaller nominal makespan.
     outcome, usual : Outcome, optional
-        Of the plan, and of the best one that was found for the nominal makespan.
+        Of the plan, and of the one with the least nominal makespan of all that were found and are
+        valid at all times.
     curve : tuple of Point
     cases : int
         Times for which the model was solved.
@@ -341,7 +343,7 @@ class _Shared:
         watch: Callable[[str, Fraction | None], None] | None,
     ) -> None:
         self.varies, self.goal, self.workers, self.seed = varies, goal, workers, seed
-        self.memory, self.watch = memory, watch
+        self.memory, self.watch = None if memory is None else read_memory(memory), watch
         self.plans: list[Plan] = []
         self.interrupted = False
         self.nominal = _Case(varies.instance)
@@ -422,11 +424,14 @@ class _Search:
         spans = [Fraction(int(time), self.clockwork.scale) for time in ticks]
         return spans if self.deviations is None else [spans[0], spans[-1]]
 
-    def _aim(self, nominal: Fraction, cases: Sequence[Fraction]) -> Fraction:
-        """Return the weighted sum of a nominal makespan and of the goal in several cases."""
+    def _goal(self, cases: Sequence[Fraction]) -> Fraction:
+        """Return the mean or the worst makespan of several cases."""
         mean = self.shared.goal == "mean"
-        goal = sum(cases, Fraction(0)) / len(cases) if mean else max(cases)
-        return (1 - self.weight) * nominal + self.weight * goal
+        return sum(cases, Fraction(0)) / len(cases) if mean else max(cases)
+
+    def _aim(self, nominal: Fraction, cases: Sequence[Fraction]) -> Fraction:
+        """Return the weighted sum of a nominal makespan and of the goal."""
+        return (1 - self.weight) * nominal + self.weight * self._goal(cases)
 
     def offer(self, plan: Plan) -> bool:
         """Take a plan if it is better, and valid at all times."""
@@ -555,7 +560,7 @@ class _Search:
             found, proven = self._solved(end, limit)
             new = found is not None and self.deviations is not None and self._add_case(found)
             if not proven or not (new or self.shortest_nominal < before):
-                self.shortest = proven and found is None
+                self.shortest = proven and found is None and not self._rounded
                 break
 
     def _solved(self, end: float, limit: Fraction | None) -> tuple[Plan | None, bool]:
@@ -571,9 +576,8 @@ class _Search:
         if made is None:
             return None, limit is not None
         task, unit = made
-        memory = None if self.shared.memory is None else ask(
-            self.nominal, memory=self.shared.memory).job.budget.memory  # fmt: skip
-        limits = Limits(seconds, self.shared.workers, self.shared.seed + 1, None, memory)
+        shared = self.shared
+        limits = Limits(seconds, shared.workers, shared.seed, None, shared.memory)
         found = answer(WORKER, task, limits, what="the model of all times")
         if limit is None and found.bound is not None:
             self.bound = max(self.bound, Fraction(found.bound) / unit)
@@ -653,20 +657,20 @@ class _Search:
         assert self.best is not None
         spans = self._spans(self.best)
         assert spans is not None
-        whole = _Search(self.shared, self.deviations, Fraction(1))
-        return Point(parameter, spans[0], whole._aim(spans[0], spans[1:]), self.value == self.bound)
+        return Point(parameter, spans[0], self._goal(spans[1:]), self.value == self.bound)
 
     def outcome(self, first: Result, curve: tuple[Point, ...]) -> Robust:
         """Return what was found."""
         shared = self.shared
-        known = [(spans[0], plan) for plan in shared.plans if (spans := self._spans(plan))]
-        usual = min(known, key=lambda pair: pair[0])[1]
         found = Robust(shared.varies, shared.goal, self.deviations, first, Status.UNKNOWN,
                        bound=self.bound, curve=curve, cases=len(self.cases))  # fmt: skip
         if self.best is None:
             return replace(found, reason="no plan is valid at all times")
         if self.bound > self.value:
             raise ContradictionError("a lower bound exceeds a valid plan")
+        known = [(spans, plan) for plan in shared.plans if (spans := self._spans(plan))]
+        known.sort(key=lambda pair: pair[0][0])
+        usual = next(plan for spans, plan in known if self._valid(plan, spans))
         schedule = retime(self.nominal, self.best.placement, self.best.order)
         proven = self.value == self.bound
         reason = "interrupted" if shared.interrupted else self.reason
