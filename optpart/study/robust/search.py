@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from optpart.base.arguments import checked
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, UnsupportedError
 from optpart.base.limits import check_seconds
-from optpart.exact.messages import Incumbent, Limits
+from optpart.exact.messages import Limits
 from optpart.exact.process import answer, expect
 from optpart.exact.shared_plan import WORKER, SharedTask, shared_tasks
 from optpart.lower_bounds.best import BOUNDS, best_bound
@@ -50,18 +50,15 @@ from optpart.methods.solve import ask
 from optpart.methods.starts import heuristic_schedules
 from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Task
 from optpart.solution.result import Result, Status, conclude
-from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
-from optpart.strategies.base import Partition
-from optpart.strategies.simulator import Priority, simulate
-from optpart.study.robust.clockwork import Clockwork, Plan
+from optpart.study.robust.answer import GoalName, Outcome, Point, Robust
+from optpart.study.robust.clockwork import Clockwork
+from optpart.study.robust.plan import Plan, dispatch, moved, ordered
 from optpart.study.robust.variation import Variation, mixed, variation
 from optpart.study.sensitivity import task_order
-
-GoalName = Literal["worst", "mean"]
 
 #: Larger models, in pairs of tasks times cases and devices, are not built; above the other number,
 #: single vertices are moved first, for half of the time.
@@ -80,133 +77,6 @@ _SINGLE, _BOUNDS = 0.15, 0.1
 _WEIGHTS = tuple(Fraction(i, 4) for i in range(5))
 
 _QUICK = [bound for bound in BOUNDS.values() if bound.cost != "anytime"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What becomes of a plan.
-
-    Attributes
-    ----------
-    nominal : Fraction
-        Makespan at the instance's own times.
-    makespans : tuple of Fraction
-        In its order: in every sample or, for intervals, in the worst case alone.
-    dispatched : tuple of Fraction
-        With the same placement in every sample, where a device that falls idle starts what comes
-        first in the order among what is ready; empty for intervals.
-    overfull : int
-        Samples in which that exceeds a limit of memory.
-    least : Fraction, optional
-        Makespan at the lower ends of intervals.
-    """
-
-    nominal: Fraction
-    makespans: tuple[Fraction, ...]
-    dispatched: tuple[Fraction, ...] = ()
-    overfull: int = 0
-    least: Fraction | None = None
-
-    @property
-    def worst(self) -> Fraction:
-        """The longest makespan."""
-        return max(self.makespans)
-
-    @property
-    def mean(self) -> Fraction:
-        """The mean makespan."""
-        return sum(self.makespans, Fraction(0)) / len(self.makespans)
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point of the price of robustness.
-
-    Attributes
-    ----------
-    parameter : Fraction
-        Vertices that deviate at most or, for samples, the weight of the goal beside the nominal
-        makespan.
-    nominal, value : Fraction
-        Nominal makespan, and worst or mean makespan, of the plan that is best for the parameter.
-    proven : bool
-        Whether it is proven to be the best.
-    """
-
-    parameter: Fraction
-    nominal: Fraction
-    value: Fraction
-    proven: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Robust:
-    """The best plan that was found, and what is proven about it.
-
-    Attributes
-    ----------
-    variation : Variation
-    goal : {"worst", "mean"}
-    deviations : int, optional
-    result : Result
-        The plan at the instance's own times.
-    status : Status
-        ``OPTIMAL`` if no plan has a better worst or mean makespan.
-    value, bound : Fraction, optional
-        That makespan, and its proven lower bound.
-    shortest : bool
-        Whether also no plan of this value has a smaller nominal makespan.
-    outcome, usual : Outcome, optional
-        Of the plan, and of the one with the least nominal makespan of all that were found and are
-        valid at all times.
-    curve : tuple of Point
-    cases : int
-        Times for which the model was solved.
-    reason : str
-    """
-
-    variation: Variation
-    goal: GoalName
-    deviations: int | None
-    result: Result
-    status: Status
-    value: Fraction | None = None
-    bound: Fraction | None = None
-    shortest: bool = False
-    outcome: Outcome | None = None
-    usual: Outcome | None = None
-    curve: tuple[Point, ...] = ()
-    cases: int = 0
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the figures for a JSON document; exact numbers are texts."""
-
-        def shown(outcome: Outcome | None) -> object:
-            return None if outcome is None else {
-                "nominal": str(outcome.nominal),
-                "makespans": [str(time) for time in outcome.makespans],
-                "dispatched": [str(time) for time in outcome.dispatched],
-                "overfull": outcome.overfull,
-                "least": None if outcome.least is None else str(outcome.least),
-            }  # fmt: skip
-
-        return {
-            "varies": self.variation.words,
-            "goal": self.goal,
-            "deviations": self.deviations,
-            "status": str(self.status),
-            "value": None if self.value is None else str(self.value),
-            "bound": None if self.bound is None else str(self.bound),
-            "shortest": self.shortest,
-            "plan": shown(self.outcome),
-            "nominal_plan": shown(self.usual),
-            "curve": [
-                {"parameter": str(p.parameter), "nominal": str(p.nominal), "value": str(p.value),
-                 "proven": p.proven} for p in self.curve
-            ],
-            "reason": self.reason,
-        }  # fmt: skip
 
 
 @checked
@@ -583,7 +453,7 @@ class _Search:
             self.bound = max(self.bound, Fraction(found.bound) / unit)
         plan = None
         if found.found is not None and found.found.start is not None:
-            plan = _ordered(self.nominal, found.found)
+            plan = ordered(self.nominal, found.found)
             self.offer(plan)
         return plan, found.status in ("OPTIMAL", "INFEASIBLE")
 
@@ -648,7 +518,7 @@ class _Search:
         for _ in range(_MOST_MOVES):
             if clock.now() > end or self.shared.interrupted:
                 return
-            self.offer(_moved(self.nominal, self.best, rng))
+            self.offer(moved(self.nominal, self.best, rng))
 
     # --- answers ---------------------------------------------------------------------------
 
@@ -698,56 +568,3 @@ class _Search:
         low = self.shared.varies.low
         least = None if low is None else retime(low, plan.placement, plan.order).makespan(low)
         return Outcome(spans[0], tuple(spans[1:]), tuple(dispatched), overfull, least)
-
-
-def _ordered(instance: Instance, found: Incumbent) -> Plan:
-    """Return the plan with an order of starts; of what starts together, the shorter comes first."""
-    assert found.start is not None
-    rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
-    keys: list[tuple[int, Fraction, int, int, Task]] = []
-    for v, d in enumerate(found.placement.tolist()):
-        keys.append((int(found.start[v]), instance.duration(v, d), rank[v], 0, v))
-    for tensor, target in crossings(instance, found.placement):
-        u = int(instance.graph.tensor_vertex[tensor])
-        d = int(found.placement[u])
-        sends = instance.model.sends
-        length = instance.send_duration(d) if sends else instance.delay(tensor, d, target)
-        if (tensor, target) in found.begin and length is not None:
-            at = found.begin[tensor, target]
-            keys.append((at, length, rank[u], 1, (tensor, target)))
-    keys.sort(key=lambda key: key[:4])
-    return Plan(found.placement, tuple(task for *_, task in keys))
-
-
-def _moved(instance: Instance, plan: Plan, rng: np.random.Generator) -> Plan:
-    """Return a plan with a vertex elsewhere in the order, half of the time on another device."""
-    order = [task for task in plan.order if isinstance(task, int)]
-    v = int(rng.integers(len(order)))
-    placement = plan.placement
-    unit = int(instance.unit_of[v])
-    devices = np.flatnonzero(instance.allowed[unit])
-    if len(devices) > 1 and rng.random() < 0.5:
-        placement = placement.copy()
-        placement[instance.units[unit]] = rng.choice(devices)
-    place = {task: i for i, task in enumerate(order)}
-    graph = instance.graph
-    before = graph.edge_source[graph.edge_target == v].tolist()
-    after = graph.edge_target[graph.edge_source == v].tolist()
-    low = max((place[u] + 1 for u in before), default=0)
-    high = min((place[w] for w in after), default=len(order))
-    order.remove(v)
-    order.insert(int(rng.integers(low, max(low + 1, high))), v)
-    return Plan(placement, tuple(order))
-
-
-def dispatch(instance: Instance, plan: Plan) -> Schedule:
-    """Return what happens if devices decide while they run, with the order as their priorities."""
-    position: dict[Task, int] = {task: i for i, task in enumerate(plan.order)}
-    moves = crossings(instance, plan.placement)
-    producer = instance.graph.tensor_vertex
-    ranks = [position[v] for v in range(instance.vertices)]
-    ranks += [position.get(move, position[int(producer[move[0]])]) for move in moves]
-    ranks = ranks if instance.model.queues else ranks[: instance.vertices]
-    tie = np.arange(len(ranks))
-    value = -np.array(ranks, dtype=np.float64)
-    return simulate(instance, Partition(plan.placement), lambda *_: Priority(value, tie))
