@@ -205,11 +205,8 @@ def held_out(known: np.ndarray, ratios: np.ndarray, folds: np.ndarray) -> dict[s
         single += ratios[test][:, ratios[train].mean(axis=0).argmin()].tolist()
         oracle += ratios[test].min(axis=1).tolist()
     means = {"tree": tree, "single": single, "oracle": oracle}
-    failed = {name: np.mean(np.array(each) >= math.log(FAILED)) for name, each in means.items()}
-    print(
-        {name: round(float(share), 4) for name, share in failed.items()},
-        "at 10 or without schedule",
-    )
+    for name, each in means.items():
+        print(f"{name}: {np.mean(np.array(each) >= math.log(FAILED)):.2%} at 10, or no schedule")
     return {
         "best": STRATEGIES[int(ratios.mean(axis=0).argmin())],
         **{name: round(math.exp(np.mean(each)), 4) for name, each in means.items()},

@@ -20,8 +20,8 @@ from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Task
 from optpart.solution.schedule import crossings, retime
 from optpart.solution.verifier import verify
-from optpart.study.robust.clockwork import Clockwork, Plan
-from optpart.study.robust.search import dispatch
+from optpart.study.robust.clockwork import Clockwork
+from optpart.study.robust.plan import Plan, dispatch
 from optpart.study.robust.variation import variation
 from optpart.testing.draw import random_instance
 

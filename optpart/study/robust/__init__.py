@@ -1,6 +1,7 @@
 """Plans for run times that vary."""
 
-from optpart.study.robust.search import Robust, robust
+from optpart.study.robust.answer import Robust
+from optpart.study.robust.search import robust
 from optpart.study.robust.variation import Variation, variation
 
 __all__ = ["Robust", "Variation", "robust", "variation"]

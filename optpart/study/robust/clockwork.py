@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,20 +25,10 @@ from optpart.problem.model import Resource
 from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Task
 from optpart.solution.schedule import crossings
+from optpart.study.robust.plan import Plan
 
 #: Times per case, in ticks: of machine size, or Python's integers where that could overflow.
 Ticks = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """A placement, and all vertices in an order, between them any transfers.
-
-    A transfer that is not named queues when its tensor is made.
-    """
-
-    placement: NDArray[np.int32]
-    order: tuple[Task, ...]
 
 
 class Clockwork:

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -42,25 +42,23 @@ from optpart.base.arguments import checked
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, UnsupportedError
 from optpart.base.limits import check_seconds
-from optpart.exact.messages import Incumbent, Limits
+from optpart.exact.messages import Limits
 from optpart.exact.process import answer, expect
 from optpart.exact.shared_plan import WORKER, SharedTask, shared_tasks
 from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.methods.solve import ask
 from optpart.methods.starts import heuristic_schedules
+from optpart.problem.footprint import read_memory
 from optpart.problem.instance import Instance
-from optpart.solution.goal import Task
 from optpart.solution.result import Result, Status, conclude
-from optpart.solution.schedule import Schedule, crossings, retime
+from optpart.solution.schedule import Schedule, retime
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
-from optpart.strategies.base import Partition
-from optpart.strategies.simulator import Priority, simulate
-from optpart.study.robust.clockwork import Clockwork, Plan
+from optpart.study.robust.answer import GoalName, Outcome, Point, Robust
+from optpart.study.robust.clockwork import Clockwork
+from optpart.study.robust.plan import Plan, dispatch, moved, ordered
 from optpart.study.robust.variation import Variation, mixed, variation
 from optpart.study.sensitivity import task_order
-
-GoalName = Literal["worst", "mean"]
 
 #: Larger models, in pairs of tasks times cases and devices, are not built; above the other number,
 #: single vertices are moved first, for half of the time.
@@ -79,132 +77,6 @@ _SINGLE, _BOUNDS = 0.15, 0.1
 _WEIGHTS = tuple(Fraction(i, 4) for i in range(5))
 
 _QUICK = [bound for bound in BOUNDS.values() if bound.cost != "anytime"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What becomes of a plan.
-
-    Attributes
-    ----------
-    nominal : Fraction
-        Makespan at the instance's own times.
-    makespans : tuple of Fraction
-        In its order: in every sample or, for intervals, in the worst case alone.
-    dispatched : tuple of Fraction
-        With the same placement in every sample, where a device that falls idle starts what comes
-        first in the order among what is ready; empty for intervals.
-    overfull : int
-        Samples in which that exceeds a limit of memory.
-    least : Fraction, optional
-        Makespan at the lower ends of intervals.
-    """
-
-    nominal: Fraction
-    makespans: tuple[Fraction, ...]
-    dispatched: tuple[Fraction, ...] = ()
-    overfull: int = 0
-    least: Fraction | None = None
-
-    @property
-    def worst(self) -> Fraction:
-        """The longest makespan."""
-        return max(self.makespans)
-
-    @property
-    def mean(self) -> Fraction:
-        """The mean makespan."""
-        return sum(self.makespans, Fraction(0)) / len(self.makespans)
-
-
-@dataclass(frozen=True)
-class Point:
-    """A point of the price of robustness.
-
-    Attributes
-    ----------
-    parameter : Fraction
-        Vertices that deviate at most or, for samples, the weight of the goal beside the nominal
-        makespan.
-    nominal, value : Fraction
-        Nominal makespan, and worst or mean makespan, of the plan that is best for the parameter.
-    proven : bool
-        Whether it is proven to be the best.
-    """
-
-    parameter: Fraction
-    nominal: Fraction
-    value: Fraction
-    proven: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Robust:
-    """The best plan that was found, and what is proven about it.
-
-    Attributes
-    ----------
-    variation : Variation
-    goal : {"worst", "mean"}
-    deviations : int, optional
-    result : Result
-        The plan at the instance's own times.
-    status : Status
-        ``OPTIMAL`` if no plan has a better worst or mean makespan.
-    value, bound : Fraction, optional
-        That makespan, and its proven lower bound.
-    shortest : bool
-        Whether also no plan of this value has a smaller nominal makespan.
-    outcome, usual : Outcome, optional
-        Of the plan, and of the best one that was found for the nominal makespan.
-    curve : tuple of Point
-    cases : int
-        Times for which the model was solved.
-    reason : str
-    """
-
-    variation: Variation
-    goal: GoalName
-    deviations: int | None
-    result: Result
-    status: Status
-    value: Fraction | None = None
-    bound: Fraction | None = None
-    shortest: bool = False
-    outcome: Outcome | None = None
-    usual: Outcome | None = None
-    curve: tuple[Point, ...] = ()
-    cases: int = 0
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the figures for a JSON document; exact numbers are texts."""
-
-        def shown(outcome: Outcome | None) -> object:
-            return None if outcome is None else {
-                "nominal": str(outcome.nominal),
-                "makespans": [str(time) for time in outcome.makespans],
-                "dispatched": [str(time) for time in outcome.dispatched],
-                "overfull": outcome.overfull,
-                "least": None if outcome.least is None else str(outcome.least),
-            }  # fmt: skip
-
-        return {
-            "varies": self.variation.words,
-            "goal": self.goal,
-            "deviations": self.deviations,
-            "status": str(self.status),
-            "value": None if self.value is None else str(self.value),
-            "bound": None if self.bound is None else str(self.bound),
-            "shortest": self.shortest,
-            "plan": shown(self.outcome),
-            "nominal_plan": shown(self.usual),
-            "curve": [
-                {"parameter": str(p.parameter), "nominal": str(p.nominal), "value": str(p.value),
-                 "proven": p.proven} for p in self.curve
-            ],
-            "reason": self.reason,
-        }  # fmt: skip
 
 
 @checked
@@ -341,7 +213,7 @@ class _Shared:
         watch: Callable[[str, Fraction | None], None] | None,
     ) -> None:
         self.varies, self.goal, self.workers, self.seed = varies, goal, workers, seed
-        self.memory, self.watch = memory, watch
+        self.memory, self.watch = None if memory is None else read_memory(memory), watch
         self.plans: list[Plan] = []
         self.interrupted = False
         self.nominal = _Case(varies.instance)
@@ -422,11 +294,14 @@ class _Search:
         spans = [Fraction(int(time), self.clockwork.scale) for time in ticks]
         return spans if self.deviations is None else [spans[0], spans[-1]]
 
-    def _aim(self, nominal: Fraction, cases: Sequence[Fraction]) -> Fraction:
-        """Return the weighted sum of a nominal makespan and of the goal in several cases."""
+    def _goal(self, cases: Sequence[Fraction]) -> Fraction:
+        """Return the mean or the worst makespan of several cases."""
         mean = self.shared.goal == "mean"
-        goal = sum(cases, Fraction(0)) / len(cases) if mean else max(cases)
-        return (1 - self.weight) * nominal + self.weight * goal
+        return sum(cases, Fraction(0)) / len(cases) if mean else max(cases)
+
+    def _aim(self, nominal: Fraction, cases: Sequence[Fraction]) -> Fraction:
+        """Return the weighted sum of a nominal makespan and of the goal."""
+        return (1 - self.weight) * nominal + self.weight * self._goal(cases)
 
     def offer(self, plan: Plan) -> bool:
         """Take a plan if it is better, and valid at all times."""
@@ -555,7 +430,7 @@ class _Search:
             found, proven = self._solved(end, limit)
             new = found is not None and self.deviations is not None and self._add_case(found)
             if not proven or not (new or self.shortest_nominal < before):
-                self.shortest = proven and found is None
+                self.shortest = proven and found is None and not self._rounded
                 break
 
     def _solved(self, end: float, limit: Fraction | None) -> tuple[Plan | None, bool]:
@@ -571,15 +446,14 @@ class _Search:
         if made is None:
             return None, limit is not None
         task, unit = made
-        memory = None if self.shared.memory is None else ask(
-            self.nominal, memory=self.shared.memory).job.budget.memory  # fmt: skip
-        limits = Limits(seconds, self.shared.workers, self.shared.seed + 1, None, memory)
+        shared = self.shared
+        limits = Limits(seconds, shared.workers, shared.seed, None, shared.memory)
         found = answer(WORKER, task, limits, what="the model of all times")
         if limit is None and found.bound is not None:
             self.bound = max(self.bound, Fraction(found.bound) / unit)
         plan = None
         if found.found is not None and found.found.start is not None:
-            plan = _ordered(self.nominal, found.found)
+            plan = ordered(self.nominal, found.found)
             self.offer(plan)
         return plan, found.status in ("OPTIMAL", "INFEASIBLE")
 
@@ -644,7 +518,7 @@ class _Search:
         for _ in range(_MOST_MOVES):
             if clock.now() > end or self.shared.interrupted:
                 return
-            self.offer(_moved(self.nominal, self.best, rng))
+            self.offer(moved(self.nominal, self.best, rng))
 
     # --- answers ---------------------------------------------------------------------------
 
@@ -653,20 +527,20 @@ class _Search:
         assert self.best is not None
         spans = self._spans(self.best)
         assert spans is not None
-        whole = _Search(self.shared, self.deviations, Fraction(1))
-        return Point(parameter, spans[0], whole._aim(spans[0], spans[1:]), self.value == self.bound)
+        return Point(parameter, spans[0], self._goal(spans[1:]), self.value == self.bound)
 
     def outcome(self, first: Result, curve: tuple[Point, ...]) -> Robust:
         """Return what was found."""
         shared = self.shared
-        known = [(spans[0], plan) for plan in shared.plans if (spans := self._spans(plan))]
-        usual = min(known, key=lambda pair: pair[0])[1]
         found = Robust(shared.varies, shared.goal, self.deviations, first, Status.UNKNOWN,
                        bound=self.bound, curve=curve, cases=len(self.cases))  # fmt: skip
         if self.best is None:
             return replace(found, reason="no plan is valid at all times")
         if self.bound > self.value:
             raise ContradictionError("a lower bound exceeds a valid plan")
+        known = [(spans, plan) for plan in shared.plans if (spans := self._spans(plan))]
+        known.sort(key=lambda pair: pair[0][0])
+        usual = next(plan for spans, plan in known if self._valid(plan, spans))
         schedule = retime(self.nominal, self.best.placement, self.best.order)
         proven = self.value == self.bound
         reason = "interrupted" if shared.interrupted else self.reason
@@ -694,56 +568,3 @@ class _Search:
         low = self.shared.varies.low
         least = None if low is None else retime(low, plan.placement, plan.order).makespan(low)
         return Outcome(spans[0], tuple(spans[1:]), tuple(dispatched), overfull, least)
-
-
-def _ordered(instance: Instance, found: Incumbent) -> Plan:
-    """Return the plan with an order of starts; of what starts together, the shorter comes first."""
-    assert found.start is not None
-    rank = {v: i for i, v in enumerate(instance.graph.topological_order.tolist())}
-    keys: list[tuple[int, Fraction, int, int, Task]] = []
-    for v, d in enumerate(found.placement.tolist()):
-        keys.append((int(found.start[v]), instance.duration(v, d), rank[v], 0, v))
-    for tensor, target in crossings(instance, found.placement):
-        u = int(instance.graph.tensor_vertex[tensor])
-        d = int(found.placement[u])
-        sends = instance.model.sends
-        length = instance.send_duration(d) if sends else instance.delay(tensor, d, target)
-        if (tensor, target) in found.begin and length is not None:
-            at = found.begin[tensor, target]
-            keys.append((at, length, rank[u], 1, (tensor, target)))
-    keys.sort(key=lambda key: key[:4])
-    return Plan(found.placement, tuple(task for *_, task in keys))
-
-
-def _moved(instance: Instance, plan: Plan, rng: np.random.Generator) -> Plan:
-    """Return a plan with a vertex elsewhere in the order, half of the time on another device."""
-    order = [task for task in plan.order if isinstance(task, int)]
-    v = int(rng.integers(len(order)))
-    placement = plan.placement
-    unit = int(instance.unit_of[v])
-    devices = np.flatnonzero(instance.allowed[unit])
-    if len(devices) > 1 and rng.random() < 0.5:
-        placement = placement.copy()
-        placement[instance.units[unit]] = rng.choice(devices)
-    place = {task: i for i, task in enumerate(order)}
-    graph = instance.graph
-    before = graph.edge_source[graph.edge_target == v].tolist()
-    after = graph.edge_target[graph.edge_source == v].tolist()
-    low = max((place[u] + 1 for u in before), default=0)
-    high = min((place[w] for w in after), default=len(order))
-    order.remove(v)
-    order.insert(int(rng.integers(low, max(low + 1, high))), v)
-    return Plan(placement, tuple(order))
-
-
-def dispatch(instance: Instance, plan: Plan) -> Schedule:
-    """Return what happens if devices decide while they run, with the order as their priorities."""
-    position: dict[Task, int] = {task: i for i, task in enumerate(plan.order)}
-    moves = crossings(instance, plan.placement)
-    producer = instance.graph.tensor_vertex
-    ranks = [position[v] for v in range(instance.vertices)]
-    ranks += [position.get(move, position[int(producer[move[0]])]) for move in moves]
-    ranks = ranks if instance.model.queues else ranks[: instance.vertices]
-    tie = np.arange(len(ranks))
-    value = -np.array(ranks, dtype=np.float64)
-    return simulate(instance, Partition(plan.placement), lambda *_: Priority(value, tie))
