@@ -56,7 +56,7 @@ def _counts(share: NDArray[np.float64], blocks: int) -> list[int]:
     for device in np.flatnonzero(counts == 0).tolist():
         counts[np.argmax(counts)] -= 1
         counts[device] = 1
-    return [int(count) for count in counts]
+    return list(map(int, counts))
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

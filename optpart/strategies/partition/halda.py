@@ -15,11 +15,6 @@ def halda(instance: Instance, rng: np.random.Generator) -> Partition:
     The head is the first processor, or the first device: it has the embedding, the output, as in
     prima.cpp beside CUDA, and the first blocks. Other devices follow as the cluster lists them.
 
-    Raises
-    ------
-    NoPlacementError
-        If all devices together, or the head for the ends, have too little memory.
-
     Notes
     -----
     Li et al., *Prima.cpp: Fast 30-70B LLM inference on heterogeneous and low-resource home
@@ -45,9 +40,9 @@ def halda(instance: Instance, rng: np.random.Generator) -> Partition:
     time = times[inner].sum(axis=0)
     counts, left = np.zeros(instance.devices, np.int64), layers.blocks
     for d in np.argsort(time, kind="stable").tolist():
-        most = left if block == 0 or not np.isfinite(room[d]) else int(room[d] // block)
-        counts[d] = min(left, max(0, most)) if np.isfinite(time[d]) else 0
-        left -= int(counts[d])
+        if np.isfinite(time[d]) and room[d] >= 0:
+            counts[d] = int(min(left, room[d] / block if block else left))
+            left -= int(counts[d])
     if left:
         raise NoPlacementError("exceeds the memory of all devices together")
     ring = [head, *(d for d in range(instance.devices) if d != head)]

@@ -28,11 +28,6 @@ def llama_fit(instance: Instance, rng: np.random.Generator, *, margin: float = 0
         Memory that every card keeps free (``--fit-target``, 1 GiB by default); 0 since what reads
         models keeps as much free already.
 
-    Raises
-    ------
-    NoPlacementError
-        If the processor cannot hold the rest.
-
     Notes
     -----
     ``common/fit.cpp`` of llama.cpp (<https://github.com/ggml-org/llama.cpp>, commit 08033df0), with
