@@ -158,7 +158,11 @@ def _tables(found: list[Values], rules: list[str]) -> tuple[str, str]:
     pairs: dict[tuple[str, str], list[Values]] = {}
     for each in found:
         pairs.setdefault((each["machines"], each["model"]), []).append(each)
-    wins = {pair: _fastest(asked) for pair, asked in pairs.items()}
+    least = {pair: min(each["ns"] or math.inf for each in of) for pair, of in pairs.items()}
+    wins = {
+        pair: [each["rule"] for each in of if each["ns"] == least[pair]]
+        for pair, of in pairs.items()
+    }
     total, lines = [], []
     for rule in rules:
         own = [each for each in found if each["rule"] == rule and each["status"] != "INFEASIBLE"]
@@ -172,11 +176,6 @@ def _tables(found: list[Values], rules: list[str]) -> tuple[str, str]:
     head = ("rule", "asked", "memory", "median", "worst", "within 0.1%", "fastest")
     columns = ("machines", "model", *(f"`{rule}`" for rule in rules), "fastest")
     return markdown(head, total), markdown(columns, lines)
-
-
-def _fastest(asked: list[Values]) -> list[str]:
-    least = min(each["ns"] for each in asked if each["ns"])
-    return [each["rule"] for each in asked if each["ns"] == least]
 
 
 def _cell(each: Values) -> str:

@@ -68,8 +68,8 @@ def test_the_plan_is_compared_with_the_rule_of_the_runtime(desk):
     found = runtimes.place_model("llama-2-13b", desk, "vllm", seconds=30)
     assert found.speed.endswith(" tokens/s in the cost model; vLLM by default exceeds the memory")
     found = runtimes.place_model("llama-3.2-1b", desk, "megatron", seconds=30)
-    assert re.fullmatch(r"[\d.]+ tokens/s in the cost model", found.speed)
     assert found.rule is None
+    assert found.speed.endswith(" tokens/s in the cost model")
 
 
 def test_equal_plans_are_as_fast(tmp_path):
