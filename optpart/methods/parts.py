@@ -273,25 +273,17 @@ PARTITIONERS = Parts(
         ),
         "llama-fit": _rule("llama_fit:llama_fit", "llama.cpp --fit: what the cards can hold"),
         "llama-tensor-split": _rule(
-            "llama_tensor_split:llama_tensor_split",
-            "llama.cpp --fit off: all layers on the cards, in proportion to memory",
+            "llama_tensor_split:llama_tensor_split", "llama.cpp --fit off: by memory of the cards"
         ),
         "llama-cpu-moe": _rule(
-            "llama_cpu_moe:llama_cpu_moe",
-            "llama.cpp --n-cpu-moe: experts of the first blocks on the processor",
-            "llama_cpu_moe",
+            "llama_cpu_moe:llama_cpu_moe", "llama.cpp --n-cpu-moe, the least", "llama_cpu_moe"
         ),
         "ollama": _rule("ollama:ollama", "one card if it holds the model, else llama-fit"),
         "exo-ring": _rule(
-            "exo_ring:exo_ring",
-            "exo 1.0: blocks in proportion to memory, on the fewest computers",
-            "exo_ring",
+            "exo_ring:exo_ring", "exo 1.0: by memory of the fewest computers", "exo_ring"
         ),
         "exo-ring-bandwidth": _rule(
-            "exo_ring:exo_ring",
-            "exo-ring in proportion to the speed of runs",
-            "exo_ring",
-            options={"by": "bandwidth"},
+            "exo_ring:exo_ring", "exo-ring by speed", "exo_ring", options={"by": "bandwidth"}
         ),
         "accelerate": _rule("accelerate:accelerate", "device_map=auto of accelerate"),
         "halda": _rule("halda:halda", "prima.cpp: the fastest devices first, all in memory"),

@@ -6,6 +6,7 @@ what it calls devices, and the command that runs the model by the plan.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -30,6 +31,7 @@ from optpart.interop.formats.llm import THIRDS
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster
 from optpart.solution.job import Job
+from optpart.solution.result import conclude
 
 if TYPE_CHECKING:
     from optpart.problem.instance import Instance
@@ -291,7 +293,10 @@ def place_model(
     handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
     text = handing.told(result)
     if row.in_order and whole and text.target != row.targets[0]:
-        again = _in_order(result, start, max(0.0, end - clock.now()))
+        again = _in_order(result, max(0.0, end - clock.now()))
+        if start is not None and (again.makespan or math.inf) > (start.makespan or math.inf):
+            bound = result.lower_bound
+            again = conclude(made.instance, start.method, start.schedule, bound=bound)
         if again.schedule is not None:
             tell([_AGAIN])
             result, text = again, handing.told(again)
@@ -330,20 +335,20 @@ def _speed(
     if rule.makespan is None:
         return f"{said}; {row.rule[1]} exceeds the memory"
     theirs = tokens / rule.makespan
-    said += f"; {row.rule[1]}: {number(theirs, up=False, digits=4)}"
-    if theirs == own:
-        return f"{said}, as fast"
-    less = percent(1 - min(own, theirs) / max(own, theirs), up=False)
-    return f"{said}, {less} {'less' if theirs < own else 'more'}"
+    than = "as fast"
+    if theirs != own:
+        share = percent(abs(theirs - own) / own, up=False)
+        than = f"{share} {'less' if theirs < own else 'more'}"
+    return f"{said}; {row.rule[1]}: {number(theirs, up=False, digits=4)}, {than}"
 
 
-def _in_order(result: Result, start: Result | None, seconds: float) -> Result:
+def _in_order(result: Result, seconds: float) -> Result:
     """Solve again with adjacent blocks on every device, processors first, others as they began."""
     cluster = result.instance.cluster
     kinds = dict(zip(cluster.names, cluster.types, strict=True))
     devices = [name for name, kind in kinds.items() if kind == "CPU"]
     devices += [name for name in plan_of(result).devices if kinds[name] != "CPU"]
-    return solve(result.instance, seconds=seconds, device_order=devices, start=start)
+    return solve(result.instance, seconds=seconds, device_order=devices)
 
 
 def for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:

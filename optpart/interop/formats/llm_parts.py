@@ -29,16 +29,7 @@ _OTHERS = (
 
 
 class Part(NamedTuple):
-    """A part of a language model.
-
-    Attributes
-    ----------
-    place : {"embedding", "block", "norm", "head"}
-    number : int
-        Of a block; 0 for others.
-    half : str
-        What of a block, such as ``"attention"``; empty for the whole.
-    """
+    """One of :data:`PLACES`; of a block its number, and which part of it, such as ``mlp``."""
 
     place: str
     number: int = 0
@@ -46,13 +37,7 @@ class Part(NamedTuple):
 
 
 def part_of(name: str) -> Part:
-    """Return the part that a vertex is by its name.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Return the part that a vertex is by its name; raise :class:`InputError` if it is none."""
     block = _BLOCK.fullmatch(name)
     if block is not None:
         if len(block[1]) > 6:

@@ -22,11 +22,6 @@ def accelerate(instance: Instance, rng: np.random.Generator, *, buffer: float = 
     buffer : float
         How many blocks a card takes beyond its share.
 
-    Raises
-    ------
-    NoPlacementError
-        If what is left when all devices are closed would go to disk.
-
     Notes
     -----
     ``infer_auto_device_map`` and ``get_balanced_memory`` of accelerate
@@ -37,29 +32,22 @@ def accelerate(instance: Instance, rng: np.random.Generator, *, buffer: float = 
     """
     layers = layers_of(instance)
     unit, of = instance.unit_of, layers.of
-    inner = (of > 0) & (of <= layers.blocks)
     # What is treated together: the units of a block, or what shares its weights with the embedding.
-    group = np.where(inner, of, layers.blocks + 1 + unit)
-    order = instance.graph.topological_order
-    groups = list(dict.fromkeys(group[order].tolist()))
-    size = np.bincount(group, instance.graph.memory.floats)
-    devices = accelerators_first(instance).tolist()
-    limit = layers.room.copy()
+    group = np.where((of > 0) & (of <= layers.blocks), of, layers.blocks + 1 + unit)
+    groups = list(dict.fromkeys(group[instance.graph.topological_order].tolist()))
+    size, limit = np.bincount(group, instance.graph.memory.floats), layers.room.copy()
     share = size.sum() / max(1, len(layers.cards)) + buffer * layers.whole[1:-1].max()
-    for card in layers.cards[:-1]:
-        limit[card] = min(limit[card], share)
+    limit[layers.cards[:-1]] = np.minimum(limit[layers.cards[:-1]], share)
     main = (*layers.cards[:1], *layers.hosts[:1])
-    device, at, used = np.zeros(len(instance.units), np.int64), 0, 0.0
+    devices = accelerators_first(instance).tolist()
+    device, used = np.zeros(len(instance.units), np.int64), 0.0
     for position, each in enumerate(groups):
-        to_come = max((size[later] for later in groups[position + 1 :]), default=0.0)
-        while at < len(devices):
-            d = devices[at]
-            kept = to_come if d in main else 0.0
-            if used + size[each] <= limit[d] - kept:
-                break
-            at, used = at + 1, 0.0
-        if at == len(devices):
+        to_come = max(size[groups[position + 1 :]], default=0.0)
+        while devices and used + size[each] > limit[devices[0]] - to_come * (devices[0] in main):
+            used = 0.0
+            del devices[0]
+        if not devices:
             raise NoPlacementError("exceeds the memory of all devices, and leaves the rest to disk")
         used += size[each]
-        device[unit[group == each]] = devices[at]
+        device[unit[group == each]] = devices[0]
     return settled(instance, device)

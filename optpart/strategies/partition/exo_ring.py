@@ -28,20 +28,14 @@ def exo_ring(instance: Instance, rng: np.random.Generator, *, by: By = "memory")
     Parameters
     ----------
     by : {"memory", "bandwidth"}
-        What the share of a device is in proportion to. With ``bandwidth`` it is its speed in the
-        runs of the instance, which for decoding is that of its memory; exo has no such share.
-
-    Raises
-    ------
-    NoPlacementError
-        If all devices together, or one for its blocks, have too little memory.
+        What shares are in proportion to. With ``bandwidth`` it is the speed in the runs of the
+        instance, which for decoding is that of memory; exo has no such share.
 
     Notes
     -----
     ``place_instance`` and ``allocate_layers_proportionally`` in ``exo/master`` of exo
-    (<https://github.com/exo-explore/exo>, commit b5375f8c). There, a device is a computer, so
-    that no cluster of processors and cards is supported; memory is what is free, and the model
-    counts without keys and values.
+    (<https://github.com/exo-explore/exo>, commit b5375f8c). There, a device is a computer, its
+    memory is what is free, and the model counts without keys and values.
     :func:`~optpart.strategies.partition.exo.exo` is the rule of versions up to 0.0.15.
     """
     layers = layers_of(instance)
@@ -62,7 +56,7 @@ def _counts(share: NDArray[np.float64], blocks: int) -> list[int]:
     for device in np.flatnonzero(counts == 0).tolist():
         counts[np.argmax(counts)] -= 1
         counts[device] = 1
-    return [int(count) for count in counts]
+    return list(map(int, counts))
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 def llama_cpu_moe(instance: Instance, rng: np.random.Generator) -> Partition:
     """Split layers by memory, and move the experts of as few first blocks as memory permits.
 
-    Raises
-    ------
-    NoPlacementError
-        If the cards cannot hold their layers even without any experts.
-
     Notes
     -----
     The option of llama.cpp (``common/arg.cpp``, commit 08033df0) takes the number of blocks from

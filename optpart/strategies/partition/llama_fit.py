@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,6 @@ def llama_fit(instance: Instance, rng: np.random.Generator, *, margin: float = 0
         Memory that every card keeps free (``--fit-target``, 1 GiB by default); 0 since what reads
         models keeps as much free already.
 
-    Raises
-    ------
-    NoPlacementError
-        If the processor cannot hold the rest.
-
     Notes
     -----
     ``common/fit.cpp`` of llama.cpp (<https://github.com/ggml-org/llama.cpp>, commit 08033df0), with
@@ -53,19 +48,15 @@ def fit(
     if (used <= target).all():
         return home, np.zeros(len(home), np.bool_)
     none = np.zeros(len(cards), np.int64)
-    plan = _filled(_Counts(layers, none, none), target)
-    dense_fits = layers.dense[1:].sum() < target.sum()
-    if layers.is_expert.any() and dense_fits and plan.count.any():
+    plan = _filled(_Plan(layers, none, none), target)
+    if layers.is_expert.any() and plan.count.any() and layers.dense[1:].sum() < target.sum():
         plan = _with_experts(plan, target)
     return plan.laid_out(cards)
 
 
 @dataclass(frozen=True)
-class _Counts:
-    """How many of the last layers each card has, and how many of these are without experts.
-
-    The last layers of a card are those without.
-    """
+class _Plan:
+    """How many of the last layers each card has, and how many of these, its last, no experts."""
 
     layers: Layers
     count: NDArray[np.int64]
@@ -82,6 +73,14 @@ class _Counts:
         layers = self.layers
         return float(layers.whole[begin:middle].sum() + layers.dense[middle:end].sum())
 
+    def changed(self, count: dict[int, int], partial: dict[int, int]) -> _Plan:
+        """Add to the counts of some cards."""
+        one, other = self.count.copy(), self.partial.copy()
+        for values, changes in ((one, count), (other, partial)):
+            for card, change in changes.items():
+                values[card] += change
+        return _Plan(self.layers, one, other)
+
     def laid_out(self, cards: list[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         home = np.full(len(self.layers.whole), self.layers.host)
         away = np.zeros(len(home), np.bool_)
@@ -91,48 +90,27 @@ class _Counts:
         return home, away
 
 
-def _filled(plan: _Counts, target: NDArray[np.float64]) -> _Counts:
+def _filled(plan: _Plan, target: NDArray[np.float64]) -> _Plan:
     """Give out layers from the last to the first, without experts, but for the output."""
-    last = len(target) - 1
-    for card in range(last, -1, -1):
-        best = plan
-        for count in range(1, len(plan.layers.whole) - int(plan.count.sum())):
-            without = count - (card == last) if plan.layers.is_expert.any() else 0
-            tried = replace(
-                plan,
-                count=_with(plan.count, card, count),
-                partial=_with(plan.partial, card, without),
-            )
-            if tried.used(card) > target[card]:
+    mixture = plan.layers.is_expert.any()
+    for card in range(len(target) - 1, -1, -1):
+        for first in (True, *[False] * plan.layers.blocks):
+            output = first and card == len(target) - 1
+            tried = plan.changed({card: 1}, {card: int(mixture and not output)})
+            if tried.count.sum() > plan.layers.blocks + 1 or tried.used(card) > target[card]:
                 break
-            best = tried
-        plan = best
+            plan = tried
     return plan
 
 
-def _with_experts(plan: _Counts, target: NDArray[np.float64]) -> _Counts:
+def _with_experts(plan: _Plan, target: NDArray[np.float64]) -> _Plan:
     """Replace layers without experts, the first of the first card that has any, by whole ones."""
     start = int(np.flatnonzero(plan.count)[0])
     for card in range(len(target)):
-        if card > start:
-            break
-        for _ in range(int(plan.partial.sum())):
-            if not plan.partial[start:].any():
-                break
+        while card <= start and plan.partial[start:].any():
             giver = start + int(np.flatnonzero(plan.partial[start:])[0])
-            count, partial = plan.count.copy(), plan.partial.copy()
-            count[giver] -= 1
-            partial[giver] -= 1
-            count[card] += 1
-            tried = replace(plan, count=count, partial=partial)
-            if tried.used(card) > target[card]:
+            moved = plan.changed({giver: -1}, {giver: -1}).changed({card: 1}, {})
+            if moved.used(card) > target[card]:
                 break
-            plan = tried
-            start = giver if partial[giver] else giver + 1
+            plan, start = moved, giver if moved.partial[giver] else giver + 1
     return plan
-
-
-def _with(values: NDArray[np.int64], at: int, value: int) -> NDArray[np.int64]:
-    found = values.copy()
-    found[at] = value
-    return found

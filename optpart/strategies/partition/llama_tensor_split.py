@@ -13,19 +13,13 @@ from optpart.strategies.partition.layers import Layers, layers_of
 def llama_tensor_split(instance: Instance, rng: np.random.Generator) -> Partition:
     """Give every card adjacent layers in proportion to its memory, the last one the output.
 
-    The embedding is on the processor. Cards come as the cluster lists them. Without cards,
-    everything is on the processor.
-
-    Raises
-    ------
-    NoPlacementError
-        If a card would hold more than it can: llama.cpp ends there.
+    Cards come as the cluster lists them. The embedding is on the processor, and without cards all.
 
     Notes
     -----
     ``load_tensors`` of llama.cpp (<https://github.com/ggml-org/llama.cpp>, commit 08033df0) with
-    ``--n-gpu-layers all`` and without ``--tensor-split``. There, memory is what is free when it
-    starts; here, what the instance leaves to the model.
+    ``--n-gpu-layers all`` and without ``--tensor-split``. There, memory is what is free at first;
+    here, what the instance leaves to the model. What exceeds a card's memory ends llama.cpp.
     """
     layers = layers_of(instance)
     return layers.placed(by_memory(layers, layers.cards))

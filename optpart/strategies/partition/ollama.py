@@ -21,11 +21,6 @@ def ollama(instance: Instance, rng: np.random.Generator, *, part: float = 0.8) -
     part : float
         Of the memory of a card.
 
-    Raises
-    ------
-    NoPlacementError
-        If the processor cannot hold the rest.
-
     Notes
     -----
     ``selectLlamaServerPlacement`` in ``server/sched.go`` of ollama

@@ -15,11 +15,6 @@ def vllm(instance: Instance, rng: np.random.Generator) -> Partition:
     Cards come as the cluster lists them, all of them; without cards, processors. The embedding is
     with the first block, the output with the last.
 
-    Raises
-    ------
-    NoPlacementError
-        If a card would exceed its memory.
-
     Notes
     -----
     ``get_pp_indices`` of vLLM since 0.7.4 (<https://github.com/vllm-project/vllm/pull/13839>), with
