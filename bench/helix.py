@@ -46,7 +46,6 @@ def row(folder: Path, cluster: str, published: str, seconds: float) -> dict[str,
     bounds = re.findall(r"best bound (\S+),", trace.read_text()) if trace.exists() else []
     return {
         "cluster": cluster,
-        "model": model,
         "machines": str(len(serving.machines)),
         "stated": f"{float(said.split('value =')[1].split()[0]):.4f}",
         "routed": fixed(value, 4, up=False),

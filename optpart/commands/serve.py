@@ -17,13 +17,8 @@ if TYPE_CHECKING:
 
 
 def serve(
-    cluster: Annotated[
-        str, typer.Argument(help="Machines, links and layers (TOML), or a cluster of Helix (.ini).")
-    ],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Profiles of a model, for a cluster of Helix."),
-    ] = None,
+    cluster: Annotated[str, typer.Argument(help="A TOML file, or a cluster of Helix (.ini).")],
+    model: Annotated[Path | None, typer.Option(help="A folder of Helix's profiles.")] = None,
     time_limit: TimeLimit = 60.0,
     seed: Seed = 0,
     check: Annotated[Path | None, typer.Option(help="Check this plan, make none.")] = None,

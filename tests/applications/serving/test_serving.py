@@ -124,7 +124,7 @@ def test_a_small_cluster_is_solved(small: Path, run: Run) -> None:
 def test_forged_plans_are_rejected(
     small: Path, mutate: Callable[[dict[str, Any]], None], fault: str, run: Run
 ) -> None:
-    path, serving = small.parent / "plan.json", read(small)
+    path, serving = small.with_suffix(".json"), read(small)
     write(serve(serving, 20), path)
     assert faults(serving, path) == []
     document = json.loads(path.read_text())
