@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
     from optpart.api import serve as serve
-    from optpart.api import serving_problem as serving_problem
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
@@ -149,7 +148,6 @@ _HOME = {
     "save": "api",
     "sensitivity": "api",
     "serve": "api",
-    "serving_problem": "api",
     "simulate": "api",
     "solve": "api",
     "solve_strategy": "training_api",

@@ -1213,34 +1213,6 @@ def plan(
     return plan_pipeline(source, order=order, replicas=replicas)
 
 
-def serving_problem(cluster: str | Path, *, model: str | Path | None = None) -> Serving:
-    """Read machines that serve a model (:mod:`optpart.applications.serving.problem`).
-
-    Parameters
-    ----------
-    cluster : path
-        A TOML file, or a cluster of Helix (``.ini``), which needs ``model``.
-    model : path, optional
-        A folder of Helix's profiles (:mod:`optpart.applications.serving.helix`).
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or is not as described.
-    """
-    from optpart.applications.serving import helix, problem
-
-    if Path(cluster).suffix == ".ini":
-        if model is None:
-            raise ArgumentError("model", "is missing", "name the folder of a model's profiles")
-        return helix.read(cluster, model)
-    if model is not None:
-        raise ArgumentError(
-            "model", "given with a TOML file", "leave it out: rates are in the file"
-        )
-    return problem.read(cluster)
-
-
 def serve(
     cluster: Serving | str | Path,
     *,
@@ -1253,15 +1225,15 @@ def serve(
     Parameters
     ----------
     cluster : Serving or path
-        See :func:`serving_problem`, also for ``model``.
+        A TOML file (:mod:`optpart.applications.serving.problem`), or a cluster of Helix (``.ini``).
+    model : path, optional
+        For a cluster of Helix, a folder of profiles (:mod:`optpart.applications.serving.helix`).
     """
-    from optpart.applications.serving.problem import Serving
+    from optpart.applications.serving.serve import opened
     from optpart.applications.serving.serve import serve as found
     from optpart.base.limits import check_seconds, check_seed
 
-    if not isinstance(cluster, Serving):
-        cluster = serving_problem(cluster, model=model)
-    return found(cluster, check_seconds(seconds), check_seed(seed))
+    return found(opened(cluster, model), check_seconds(seconds), check_seed(seed))
 
 
 def export(

@@ -17,18 +17,11 @@ if TYPE_CHECKING:
 
 
 def serve(
-    cluster: Annotated[
-        str, typer.Argument(help="Machines, links and layers (TOML), or a cluster of Helix (.ini).")
-    ],
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Profiles of a model, for a cluster of Helix."),
-    ] = None,
+    cluster: Annotated[str, typer.Argument(help="A TOML file, or a cluster of Helix (.ini).")],
+    model: Annotated[Path | None, typer.Option(help="A folder of Helix's profiles.")] = None,
     time_limit: TimeLimit = 60.0,
     seed: Seed = 0,
-    check: Annotated[
-        Path | None, typer.Option(help="Check this plan instead of making one.")
-    ] = None,
+    check: Annotated[Path | None, typer.Option(help="Check this plan, make none.")] = None,
     output: Annotated[Path | None, output("optpart.applications.serving.serve:KIND")] = None,
     json: Json = False,
 ) -> None:
@@ -37,13 +30,12 @@ def serve(
     Exits with 3 if no token can pass, and with 4 if no plan was found.
     """
     from optpart.api import serve as find
-    from optpart.api import serving_problem
-    from optpart.applications.serving.serve import document, faults, write
+    from optpart.applications.serving.serve import document, faults, opened, write
     from optpart.base.files import written_first
     from optpart.interop.formats.json import pretty
     from optpart.solution.result import Status
 
-    problem = serving_problem(cluster, model=model)
+    problem = opened(cluster, model)
     if check is not None:
         found = faults(problem, check)
         for fault in found:
@@ -81,13 +73,8 @@ def _print(served: Served) -> None:
     for i, (machine, held) in enumerate(zip(served.serving.machines, plan.intervals, strict=True)):
         passed = plan.through(i)
         if held is None or not passed:
-            table.add_row(machine.name, "–", "0", "–")
-        else:
-            rate = machine.rates[held[1] - held[0] - 1]
-            table.add_row(
-                machine.name,
-                f"{held[0]}–{held[1] - 1}",
-                number(passed, up=False),
-                percent(passed / rate, up=False),
-            )
+            table.add_row(machine.name, "–", "0", "0")
+            continue
+        share = percent(passed / machine.rates[held[1] - held[0] - 1], up=False)
+        table.add_row(machine.name, f"{held[0]}–{held[1] - 1}", number(passed, up=False), share)
     console.show(table)

@@ -47,10 +47,9 @@ def solve(
     for (u, v), capacity in serving.links.items():
         flow, used = model.new_int_var(0, whole(capacity), ""), model.new_bool_var("")
         model.add(flow == 0).only_enforce_if(~used)
-        last = 0 if u == serving.source else end[u]
-        first = layers if v == serving.sink else begin[v]
-        if not isinstance(last, int) or not isinstance(first, int):
-            model.add(last == first).only_enforce_if(used)
+        last = model.new_constant(0) if u == serving.source else end[u]
+        first = model.new_constant(layers) if v == serving.sink else begin[v]
+        model.add(last == first).only_enforce_if(used)
         leaving[u].append(flow)
         entering[v].append(flow)
     for i, machine in enumerate(serving.machines):

@@ -47,7 +47,7 @@ def violations(serving: Serving, plan: Plan) -> Iterator[str]:
     that a machine on its way holds, and goes on where the next one is held. What enters a machine
     leaves it, at most its rate; no link carries more than it can.
     """
-    names = [*(machine.name for machine in serving.machines), "source", "sink"]
+    names = serving.names
     if len(plan.intervals) != len(serving.machines):
         yield f"{len(plan.intervals)} machines instead of {len(serving.machines)}"
         return
@@ -89,13 +89,12 @@ def route(serving: Serving, intervals: Sequence[Interval]) -> Plan:
     graph.add_nodes_from([source, sink])
 
     def connect(u: object, v: object, capacity: Fraction | None) -> None:
-        limit = serving.whole(capacity)
-        graph.add_edge(u, v, **({} if limit is None else {"capacity": limit}))
+        limit = {} if capacity is None else {"capacity": int(capacity * serving.unit)}
+        graph.add_edge(u, v, **limit)
 
     for i, held in enumerate(intervals):
         if held is not None:
-            rate = serving.machines[i].rates[held[1] - held[0] - 1]
-            connect(i, ("out", i), rate)
+            connect(i, ("out", i), serving.machines[i].rates[held[1] - held[0] - 1])
     for (u, v), capacity in serving.links.items():
         if joined(serving, intervals, u, v):
             connect(u if u >= n else ("out", u), v, capacity)

@@ -26,14 +26,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
 from optpart.base.files import read_text
 from optpart.interop.formats.json import count, flag, keys, sequence, text
 from optpart.interop.formats.toml import parse_toml
-from optpart.problem.rational import non_negative
+from optpart.problem.rational import non_negative, shown
 
 #: Most layers and machines of a problem: plans and bounds look at pairs of each.
 MOST_LAYERS, MOST_MACHINES = 1000, 200
@@ -41,7 +43,6 @@ MOST_LAYERS, MOST_MACHINES = 1000, 200
 _TOP = {"layers", "activation", "token", "bandwidth", "device", "link"}
 _DEVICE = {"name", "count", "rates"}
 _LINK = {"from", "to", "bandwidth", "both"}
-_ENDS = ("source", "sink")
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Serving:
         """The node where tokens leave."""
         return len(self.machines) + 1
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all nodes."""
+        return [*(machine.name for machine in self.machines), "source", "sink"]
+
     @cached_property
     def unit(self) -> int:
         """The least common denominator of all rates and links.
@@ -88,105 +94,74 @@ class Serving:
         capacities = [*self.links.values(), *(rate for m in self.machines for rate in m.rates)]
         return math.lcm(*(each.denominator for each in capacities if each is not None))
 
-    def whole(self, value: Fraction | None) -> int | None:
-        """Return a capacity in :attr:`unit`."""
-        return None if value is None else int(value * self.unit)
-
 
 def read(path: str | Path) -> Serving:
-    """Read a problem.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is not as this module describes.
-    """
+    """Read a problem; every fault is an :class:`InputError` that names file and place."""
     with FaultsOf(path):
-        return _loads(read_text(path), Path(path).stem)
+        document = keys(parse_toml(read_text(path)), _TOP, "", needed=("layers", "device"))
+        layers = count(document["layers"], "layers")
+        if layers > MOST_LAYERS:
+            raise InputError("layers", f"{layers} are too many", f"give 1 to {MOST_LAYERS}")
+        machines, ends = _machines(sequence(document["device"], "device"), layers)
+        return Serving(Path(path).stem, layers, tuple(machines), _links(document, ends))
 
 
-def _loads(content: str, name: str) -> Serving:
-    document = keys(parse_toml(content), _TOP, "", needed=("layers", "device"))
-    layers = count(document["layers"], "layers")
-    if layers > MOST_LAYERS:
-        raise InputError("layers", f"{layers} are too many", f"give 1 to {MOST_LAYERS}")
+def _machines(entries: list[Any], layers: int) -> tuple[list[Machine], dict[str, list[int]]]:
+    """Return the machines, and the nodes of every name, the ends of all tokens included."""
     machines: list[Machine] = []
-    named: dict[str, list[int]] = {}
-    for i, entry in enumerate(sequence(document["device"], "device")):
-        _add(machines, named, keys(entry, _DEVICE, f"device[{i}]", ("name", "rates")), i, layers)
-    if not machines:
-        raise InputError("device", "there is none", "give at least one")
-    n = len(machines)
-    named |= {end: [n + e] for e, end in enumerate(_ENDS)}
-    sizes = [_positive(document.get(key, 1), key) for key in ("activation", "token")]
+    ends: dict[str, list[int]] = {"source": [], "sink": []}
+    for i, given in enumerate(entries):
+        entry = keys(given, _DEVICE, f"device[{i}]", ("name", "rates"))
+        name, place = text(entry["name"], f"device[{i}].name"), f"device[{i}].rates"
+        rates = [non_negative(rate, place) for rate in sequence(entry["rates"], place)]
+        if not rates or 0 in rates:
+            raise InputError(place, "has no number or a 0", "give tokens/s with 1, 2, … layers")
+        copies = [name]
+        if "count" in entry:
+            number = min(count(entry["count"], f"device[{i}].count"), MOST_MACHINES + 1)
+            copies = [f"{name}{c}" for c in range(number)]
+        for copy in {*copies, name}:
+            if not copy or copy in ends:
+                raise InputError(f"device[{i}].name", f"{shown(copy)} is taken or empty", "rename")
+        first = len(machines)
+        ends[name] = [*range(first, first + len(copies))]
+        ends |= {copy: [first + c] for c, copy in enumerate(copies)}
+        machines += [Machine(copy, tuple(rates[:layers])) for copy in copies]
+    if not 1 <= len(machines) <= MOST_MACHINES:
+        raise InputError("device", f"{len(machines)} machines", f"give 1 to {MOST_MACHINES}")
+    ends |= {"source": [len(machines)], "sink": [len(machines) + 1]}
+    return machines, ends
+
+
+def _links(
+    document: Mapping[str, Any], ends: Mapping[str, list[int]]
+) -> dict[tuple[int, int], Fraction | None]:
+    """Return tokens per second of all links."""
+    (source,), (sink,) = ends["source"], ends["sink"]
+    sizes = [non_negative(document.get(key, 1), key) for key in ("activation", "token")]
+    if 0 in sizes:
+        raise InputError("activation", "or token is 0", "give bytes of a token")
     links: dict[tuple[int, int], Fraction | None] = {}
 
     def link(u: int, v: int, bandwidth: Fraction | None) -> None:
-        if u == v or u == n + 1 or v == n or (u, v) == (n, n + 1):
-            return
-        size = sizes[max(u, v) >= n]
-        links[u, v] = None if bandwidth is None else bandwidth / size
-        if links[u, v] == 0:
-            del links[u, v]
+        if u not in (v, sink) and v != source and (u, v) != (source, sink):
+            links[u, v] = bandwidth and bandwidth / sizes[max(u, v) >= source]
 
     usual = _bandwidth(document.get("bandwidth", "infinite"), "bandwidth")
-    for u in range(n + 2):
-        for v in range(n + 2):
-            link(u, v, usual)
+    for u, v in product(range(sink + 1), repeat=2):
+        link(u, v, usual)
     for i, given in enumerate(sequence(document.get("link", []), "link")):
         place = f"link[{i}]"
         entry = keys(given, _LINK, place, ("from", "to", "bandwidth"))
-        ends = [_nodes(named, entry[key], f"{place}.{key}") for key in ("from", "to")]
         bandwidth = _bandwidth(entry["bandwidth"], f"{place}.bandwidth")
-        both = flag(entry.get("both", True), f"{place}.both")
-        for u in ends[0]:
-            for v in ends[1]:
-                link(u, v, bandwidth)
-                if both:
-                    link(v, u, bandwidth)
-    return Serving(name, layers, tuple(machines), links)
-
-
-def _add(
-    machines: list[Machine],
-    named: dict[str, list[int]],
-    entry: Mapping[str, Any],
-    i: int,
-    layers: int,
-) -> None:
-    name, place = text(entry["name"], f"device[{i}].name"), f"device[{i}].rates"
-    rates = tuple(
-        _positive(r, f"{place}[{k}]") for k, r in enumerate(sequence(entry["rates"], place))
-    )
-    if not rates:
-        raise InputError(place, "is empty", "give tokens per second with 1, 2, … layers")
-    copies = count(entry["count"], f"device[{i}].count") if "count" in entry else None
-    if len(machines) + (copies or 1) > MOST_MACHINES:
-        raise InputError("device", "too many machines", f"give at most {MOST_MACHINES}")
-    numbers = []
-    for copy in [name] if copies is None else [f"{name}{c}" for c in range(copies)]:
-        numbers.append(len(machines))
-        if not copy or copy in named or copy in _ENDS:
-            raise InputError(
-                f"device[{i}].name", f"{copy!r} is taken or empty", "give another name"
-            )
-        named[copy] = [len(machines)]
-        machines.append(Machine(copy, rates[:layers]))
-    if named.setdefault(name, numbers) != numbers:
-        raise InputError(f"device[{i}].name", f"{name!r} is taken", "give another name")
-
-
-def _nodes(named: Mapping[str, list[int]], name: Any, place: str) -> list[int]:
-    if text(name, place) not in named:
-        raise InputError(place, f"there is no device {name!r}", "use names of devices or the ends")
-    return named[name]
-
-
-def _positive(value: Any, place: str) -> Fraction:
-    number = non_negative(value, place)
-    if number == 0:
-        raise InputError(place, "is 0", "give a number > 0")
-    return number
+        for key in ("from", "to"):
+            if text(entry[key], f"{place}.{key}") not in ends:
+                raise InputError(f"{place}.{key}", "names no machine", choice(entry[key], ends))
+        for u, v in product(ends[entry["from"]], ends[entry["to"]]):
+            link(u, v, bandwidth)
+            if flag(entry.get("both", True), f"{place}.both"):
+                link(v, u, bandwidth)
+    return {pair: rate for pair, rate in links.items() if rate != 0}
 
 
 def _bandwidth(value: Any, place: str) -> Fraction | None:

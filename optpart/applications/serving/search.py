@@ -65,7 +65,7 @@ def _blocks(sites: Sites, throughput: int) -> list[_Block]:
         for chosen in _fill(lanes, 0, throughput, _IN_BLOCK):
             uses = Counter(g for _, groups, _ in chosen for g in groups)
             if all(u <= len(sites.groups[g].machines) for g, u in uses.items()):
-                wide = len(chosen) if sites.count > 1 else 0
+                wide = len(chosen) if sites.number > 1 else 0
                 best.setdefault((frozenset(uses.items()), wide), _Block(layers, site, chosen, uses))
             if len(best) >= _BLOCKS:
                 break
@@ -157,7 +157,7 @@ def in_blocks(serving: Serving, bound: Fraction, deadline: float) -> Plan:
             break
         sites = sites_of(serving, aim)
         chosen: list[_Block] = []
-        for order in permutations(range(sites.count)):
+        for order in permutations(range(sites.number)):
             chosen = chosen or _chosen(serving.layers, sites, aim, order, deadline)
         plan = _placed(serving, sites, chosen)
         best = max(best, plan, key=lambda each: each.through(serving.sink))

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from optpart.applications.serving import helix
 from optpart.applications.serving.bound import area_bound
 from optpart.applications.serving.exact import is_small, solve
 from optpart.applications.serving.plan import Interval, Plan, route, violations
-from optpart.applications.serving.problem import Serving
+from optpart.applications.serving.problem import Serving, read
 from optpart.applications.serving.search import improved, in_blocks
 from optpart.applications.serving.sweep import OutOfTimeError, Sweep
 from optpart.base.clock import now
-from optpart.base.errors import ContradictionError, FaultsOf, InputError
+from optpart.base.errors import ArgumentError, ContradictionError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import is_whole, keys, parse_json, pretty, sequence, version
+from optpart.interop.formats.json import keys, named, parse_json, pretty, sequence, version
 from optpart.problem.rational import rational
 from optpart.solution.gap import gap
 from optpart.solution.result import Status
@@ -33,6 +35,8 @@ _FIRST, _SHARE = 0.2, 0.4
 _CLOSE = 1000
 #: The proofs of a bound; the last one is CP-SAT's, and not repeated by a check.
 _PROOFS = ("area", "sweep", "solver")
+#: What a file says, and a check does not need.
+_SAID = {"problem", "gap", "seconds"}
 
 
 @dataclass(frozen=True)
@@ -61,16 +65,24 @@ class Served:
     @property
     def status(self) -> Status:
         """``INFEASIBLE`` if no token can pass, ``UNKNOWN`` if none does."""
-        if self.bound == 0:
-            return Status.INFEASIBLE
-        if self.throughput == 0:
-            return Status.UNKNOWN
+        if not self.throughput:
+            return Status.UNKNOWN if self.bound else Status.INFEASIBLE
         return Status.OPTIMAL if self.throughput == self.bound else Status.FEASIBLE
 
     @property
     def gap(self) -> float | None:
         """The share of the bound that the plan misses, rounded up: the gap of times per token."""
         return gap(1 / self.throughput, 1 / self.bound) if self.throughput else None
+
+
+def opened(cluster: Serving | str | Path, model: str | Path | None) -> Serving:
+    """Read a cluster in TOML, or one of Helix with the profiles of a model, unless it is read."""
+    if isinstance(cluster, Serving):
+        return cluster
+    if (Path(cluster).suffix == ".ini") != (model is not None):
+        remedy = "name the folder of a model with a cluster of Helix (.ini), and only then"
+        raise ArgumentError("model", f"does not fit {Path(cluster).name}", remedy)
+    return read(cluster) if model is None else helix.read(cluster, model)
 
 
 def serve(serving: Serving, seconds: float, seed: int = 0) -> Served:
@@ -84,12 +96,11 @@ def serve(serving: Serving, seconds: float, seed: int = 0) -> Served:
     small = is_small(serving)
     plan = improved(serving, plan, bound, start + (_SEARCH if small else 1) * seconds, seed)
     value = plan.through(serving.sink)
-    if small and value < bound:
-        solved = solve(serving, value, bound, start + seconds)
-        if solved is not None:
-            plan = max(plan, route(serving, solved[0]), key=lambda p: p.through(serving.sink))
-            if solved[1] < bound:
-                bound, proof = solved[1], "solver"
+    solved = solve(serving, value, bound, start + seconds) if small and value < bound else None
+    if solved is not None:
+        plan = max(plan, route(serving, solved[0]), key=lambda p: p.through(serving.sink))
+        if solved[1] < bound:
+            bound, proof = solved[1], "solver"
     broken = list(violations(serving, plan))
     if broken or plan.through(serving.sink) > bound:
         problem = broken[0] if broken else "passes more than the proven bound"
@@ -114,11 +125,6 @@ def _swept(serving: Serving, value: Fraction, bound: Fraction, deadline: float) 
     return bound
 
 
-def _passes(serving: Serving, bound: Fraction) -> bool:
-    """Sweep again above a bound, for as long as it takes."""
-    return Sweep(serving, int(bound * serving.unit) + 1, float("inf")).passes()
-
-
 def write(served: Served, path: str | Path) -> None:
     """Write a plan, completely or not at all."""
     write_text(path, pretty(document(served)), KIND)
@@ -127,7 +133,7 @@ def write(served: Served, path: str | Path) -> None:
 def document(served: Served) -> dict[str, Any]:
     """Return the document of a plan; numbers are exact, as strings."""
     serving, plan = served.serving, served.plan
-    names = [*(machine.name for machine in serving.machines), "source", "sink"]
+    names = serving.names
     return {
         "format": FORMAT,
         "problem": serving.name,
@@ -145,40 +151,31 @@ def document(served: Served) -> dict[str, Any]:
 def faults(serving: Serving, path: str | Path) -> list[str]:
     """Return what is wrong with a plan file: broken rules, and claims that do not hold.
 
-    A bound by ``area`` or ``sweep`` is proven again, which may take as long as it took.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or names unknown machines.
+    A bound by ``area`` or ``sweep`` is proven again, which may take as long as it took. A file that
+    cannot be read, or names unknown machines, is an :class:`InputError`.
     """
     with FaultsOf(path):
         given = parse_json(read_text(path))
         version(given, FORMAT)
         known = {*document(Served(serving, Plan((), {}), Fraction(1), "area", 0.0))}
-        entries = keys(given, known, "", needed=("layers", "flows", "throughput", "bound", "proof"))
-        return list(_faults(serving, entries))
+        return list(_faults(serving, keys(given, known, "", needed=sorted(known - _SAID))))
 
 
 def _faults(serving: Serving, given: Any) -> Iterator[str]:
-    names = [*(machine.name for machine in serving.machines), "source", "sink"]
-    number = {name: i for i, name in enumerate(names)}
-    keys(given["layers"], set(names[:-2]), "layers")
-    intervals: list[Interval] = []
-    for name in names[:-2]:
-        held = given["layers"].get(name)
+    number = {name: i for i, name in enumerate(serving.names)}
+    layers = keys(given["layers"], set(serving.names[:-2]), "layers")
+    intervals: list[Interval] = [None] * serving.source
+    for name, held in layers.items():
         if held is not None:
-            ends = sequence(held, f"layers.{name}")
-            if len(ends) != 2 or not all(is_whole(end, 0) for end in ends):
-                raise InputError(f"layers.{name}", f"is {held!r}", "give first and end, or null")
-            held = ends[0], ends[1]
-        intervals.append(held)
+            if [type(end) for end in sequence(held, f"layers.{name}")] != [int, int]:
+                raise InputError(f"layers.{name}", "is no range", "give first and end, or null")
+            intervals[number[name]] = held[0], held[1]
     flows = {}
     for i, entry in enumerate(sequence(given["flows"], "flows")):
-        row = sequence(entry, f"flows[{i}]")
-        if len(row) != 3 or row[0] not in names or row[1] not in names:
-            raise InputError(f"flows[{i}]", f"is {row!r}", "give two names and a flow")
-        flows[number[row[0]], number[row[1]]] = rational(row[2], f"flows[{i}]")
+        if len(sequence(entry, f"flows[{i}]")) != 3:
+            raise InputError(f"flows[{i}]", "is no flow", "give two names and tokens/s")
+        u, v = (named(name, number, f"flows[{i}]", "there is no machine") for name in entry[:2])
+        flows[u, v] = rational(entry[2], f"flows[{i}]")
     plan = Plan(tuple(intervals), flows)
     yield from violations(serving, plan)
     value, bound = (rational(given[key], key) for key in ("throughput", "bound"))
@@ -190,7 +187,9 @@ def _faults(serving: Serving, given: Any) -> Iterator[str]:
         yield f"proof {given['proof']!r} is unknown"
     elif given["proof"] == "area" and area_bound(serving) > bound:
         yield f"bound {bound} is not proven by the area"
-    elif given["proof"] == "sweep" and _passes(serving, bound):
-        yield f"bound {bound} is not proven by the sweep"
-    if given.get("status") == "OPTIMAL" and value != bound:
+    elif given["proof"] == "sweep":
+        above = int(bound * serving.unit) + 1
+        if Sweep(serving, above, math.inf).passes():
+            yield f"bound {bound} is not proven by the sweep"
+    if given["status"] == "OPTIMAL" and value != bound:
         yield "status is OPTIMAL, but throughput and bound differ"

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ from commandline import Run
 
 import optpart as op
 from optpart.applications.serving import helix
-from optpart.applications.serving.bound import area_bound
+from optpart.applications.serving.bound import area, area_bound
 from optpart.applications.serving.exact import solve
-from optpart.applications.serving.plan import Interval, Plan, route, violations
+from optpart.applications.serving.plan import Interval, route, violations
 from optpart.applications.serving.problem import Machine, Serving, read
 from optpart.applications.serving.search import improved, in_blocks
 from optpart.applications.serving.serve import faults, serve, write
@@ -60,15 +60,9 @@ def drawn(seed: int) -> Serving:
 
 def optimum(serving: Serving) -> Fraction:
     """Try all layers of all machines."""
+    ranges = [*combinations(range(serving.layers + 1), 2)]
     choices: list[list[Interval]] = [
-        [
-            None,
-            *(
-                (s, s + k)
-                for k in range(1, len(machine.rates) + 1)
-                for s in range(serving.layers - k + 1)
-            ),
-        ]
+        [None, *(held for held in ranges if held[1] - held[0] <= len(machine.rates))]
         for machine in serving.machines
     ]
     return max(route(serving, held).through(serving.sink) for held in product(*choices))
@@ -79,6 +73,8 @@ def test_plans_bounds_and_the_model_agree_with_brute_force(seed: int) -> None:
     serving = drawn(seed)
     best, bound, end = optimum(serving), area_bound(serving), now() + 60
     assert bound >= best
+    assert area(serving, bound) == serving.layers * bound  # with any more, it is too little
+    assert area(serving, bound + 1) < serving.layers * (bound + 1)
     if best:
         assert Sweep(serving, int(best * serving.unit), end).passes()
     solved = solve(serving, Fraction(0), bound, end)
@@ -90,21 +86,10 @@ def test_plans_bounds_and_the_model_agree_with_brute_force(seed: int) -> None:
     assert list(violations(serving, plan)) == list(violations(serving, better)) == []
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_the_area_bound_is_where_the_area_ends(seed: int) -> None:
-    from optpart.applications.serving.bound import area
-
-    serving = drawn(seed)
-    bound, step = area_bound(serving), Fraction(1, 10**6)
-    assert area(serving, bound) == serving.layers * bound
-    assert area(serving, bound + step) < serving.layers * (bound + step)
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL)
-    return path
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path / "small.toml"
 
 
 def test_a_small_cluster_is_solved(small: Path, run: Run) -> None:
@@ -112,19 +97,11 @@ def test_a_small_cluster_is_solved(small: Path, run: Run) -> None:
     assert (served.throughput, served.status, served.gap) == (Fraction(6), "OPTIMAL", 0)
     assert optimum(served.serving) == 6
     shown = run("serve", str(small), "--time-limit", "20")
-    assert (shown.code, shown.out.splitlines()[0].rpartition(",")[0]) == (
-        0,
-        f"small: OPTIMAL, 6 tokens/s, at most 6 (by {served.proof}), gap 0",
-    )
-    (small.parent / "long.toml").write_text(SMALL.replace("layers = 4", "layers = 9"))
-    assert run("serve", str(small.parent / "long.toml")).code == 3
-
-
-def _first(change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], None]:
-    def mutate(document: dict[str, Any]) -> None:
-        document["flows"][0] = change(document["flows"][0])
-
-    return mutate
+    line = f"small: OPTIMAL, 6 tokens/s, at most 6 (by {served.proof}), gap 0"
+    assert (shown.code, shown.out.splitlines()[0].rpartition(",")[0]) == (0, line)
+    small.write_text(SMALL.replace("layers = 4", "layers = 9"))
+    assert run("serve", str(small)).code == 3
+    assert run("serve", str(small), "--model", "x").code == 2
 
 
 @pytest.mark.parametrize(
@@ -138,16 +115,16 @@ def _first(change: Callable[[Any], Any]) -> Callable[[dict[str, Any]], None]:
         (lambda d: d.update(proof="faith"), "proof 'faith' is unknown"),
         (lambda d: d["layers"].update(a0=None, a1=None, b=None), "do not follow each other"),
         (lambda d: d["layers"].update(b=[0, 3]), "b cannot hold layers 0 to 2"),
-        (_first(lambda f: [f[1], f[1], f[2]]), "there is no link"),
-        (_first(lambda f: [*f[:2], "1/2"]), "tokens/s enter"),
-        (_first(lambda f: [*f[:2], "8"]), "exceed"),
-        (_first(lambda f: [*f[:2], "-1"]), "the flow is negative"),
+        (lambda d: d["flows"].append(["b", "b", "1"]), "there is no link"),
+        (lambda d: d["flows"].pop(), "tokens/s enter"),
+        (lambda d: d["flows"][0].__setitem__(2, "8"), "exceed"),
+        (lambda d: d["flows"][0].__setitem__(2, "-1"), "the flow is negative"),
     ],
 )
 def test_forged_plans_are_rejected(
     small: Path, mutate: Callable[[dict[str, Any]], None], fault: str, run: Run
 ) -> None:
-    path, serving = small.parent / "plan.json", read(small)
+    path, serving = small.with_suffix(".json"), read(small)
     write(serve(serving, 20), path)
     assert faults(serving, path) == []
     document = json.loads(path.read_text())
@@ -162,8 +139,8 @@ def test_forged_plans_are_rejected(
     ("old", "new", "fault"),
     [
         ("layers = 4", "layers = 0", "layers: is 0"),
-        ("rates = [6, 4]", "rates = []", "rates: is empty"),
-        ("rates = [6, 4]", "rates = [6, 0]", r"device\[1\].rates\[1\]: is 0"),
+        ("rates = [6, 4]", "rates = []", "rates: has no number"),
+        ("rates = [6, 4]", "rates = [6, 0]", r"device\[1\].rates: has no"),
         ('name = "b"', 'name = "a1"', "'a1' is taken"),
         ("bandwidth = 70", "bandwith = 70", "unknown key"),
     ],
@@ -175,6 +152,11 @@ def test_faults_of_files_are_one_line(small: Path, old: str, new: str, fault: st
 
 
 needs_helix = pytest.mark.skipif(not HELIX.exists(), reason="needs the data of Helix")
+
+
+def helix_cluster(cluster: str) -> Serving:
+    model = "llama2_70b" if re.search("24|42", cluster) else "llama1_30b"
+    return helix.read(EVALUATION / cluster, HELIX / "simulator" / "model_manager" / model)
 
 
 @needs_helix
@@ -190,30 +172,20 @@ needs_helix = pytest.mark.skipif(not HELIX.exists(), reason="needs the data of H
     ],
 )
 def test_published_plans_have_their_published_value(cluster: str, plan: str) -> None:
-    large = "24" in cluster or "42" in cluster
-    model = "llama2_70b" if large else "llama1_30b"
-    serving = helix.read(EVALUATION / cluster, HELIX / "simulator" / "model_manager" / model)
+    serving = helix_cluster(cluster)
     routed = route(serving, helix.read_layers(EVALUATION / plan / "ilp_sol.ini", serving))
-    stated = re.search(r"value = (\S+)", (EVALUATION / plan / "ilp_solution.sol").read_text())
-    assert stated is not None
     assert list(violations(serving, routed)) == []
-    # Of the larger ones, the solver's tolerances are in the value.
-    assert float(routed.through(serving.sink)) == pytest.approx(
-        float(stated[1]), rel=1e-8 if large else 1e-15
-    )
+    stated = (EVALUATION / plan / "ilp_solution.sol").read_text().split("value =")[1].split()[0]
+    exact = 1e-8 if serving.layers == 80 else 1e-15  # the solver's tolerances are in larger ones
+    assert float(routed.through(serving.sink)) == pytest.approx(float(stated), rel=exact)
 
 
 @needs_helix
-def test_the_best_plans_of_helix_are_proven() -> None:
-    models = HELIX / "simulator" / "model_manager"
-    for cluster, model, best in (
-        ("ablation/config/cluster10.ini", "llama1_30b", 286.5874097546421),
-        ("single_cluster/config/cluster24.ini", "llama2_70b", 2045.6410473362616),
-    ):
-        served = serve(helix.read(EVALUATION / cluster, models / model), 60)
-        assert (served.status, float(served.throughput)) == ("OPTIMAL", best)
-
-
-def test_a_plan_without_flow_is_valid() -> None:
-    serving = drawn(0)
-    assert list(violations(serving, Plan((None,) * len(serving.machines), {}))) == []
+@pytest.mark.parametrize(
+    ("cluster", "best"),
+    [("ablation/config/cluster10.ini", 286.5874097546421),
+     ("single_cluster/config/cluster24.ini", 2045.6410473362616)],
+)  # fmt: skip
+def test_the_best_plans_of_helix_are_proven(cluster: str, best: float) -> None:
+    served = op.serve(helix_cluster(cluster))
+    assert (served.status, float(served.throughput)) == ("OPTIMAL", best)
