@@ -57,7 +57,7 @@ def _lanes(sites: Sites) -> dict[tuple[int, int], list[_Lane]]:
     return {key: sorted(known.values(), reverse=True) for key, known in sorted(best.items())}
 
 
-def _blocks(sites: Sites, throughput: int) -> list[_Block]:
+def _blocks(sites: Sites, throughput: int, deadline: float) -> list[_Block]:
     """Return the blocks that pass a throughput, without those that others spare machines."""
     found = []
     for (layers, site), lanes in _lanes(sites).items():
@@ -67,7 +67,7 @@ def _blocks(sites: Sites, throughput: int) -> list[_Block]:
             if all(u <= len(sites.groups[g].machines) for g, u in uses.items()):
                 wide = len(chosen) if sites.number > 1 else 0
                 best.setdefault((frozenset(uses.items()), wide), _Block(layers, site, chosen, uses))
-            if len(best) >= _BLOCKS:
+            if len(best) >= _BLOCKS or now() > deadline:
                 break
         widths = [(block, wide) for (_, wide), block in best.items()]
         found += [
@@ -98,7 +98,7 @@ def _chosen(
 
     if any(not sites.worst[p][q] for p, q in pairwise(order)):
         return []
-    model, blocks = cp_model.CpModel(), _blocks(sites, throughput)
+    model, blocks = cp_model.CpModel(), _blocks(sites, throughput, deadline)
     number = [
         model.new_int_var(0, min(len(sites.groups[g].machines) // u for g, u in b.uses.items()), "")
         for b in blocks
