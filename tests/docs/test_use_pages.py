@@ -10,7 +10,7 @@ import pytest
 from commandline import Run
 
 FOLDER = Path(__file__).parents[2] / "docs" / "use"
-PAGES = ("language-model.md", "onnx.md", "training.md", "workflow.md")
+PAGES = ("language-model.md", "onnx.md", "serving.md", "training.md", "workflow.md")
 
 
 def blocks(page: str, kind: str) -> list[str]:
