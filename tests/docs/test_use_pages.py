@@ -14,6 +14,7 @@ PAGES = (
     "language-model.md",
     "llama-cpp.md",
     "onnx.md",
+    "serving.md",
     "training.md",
     "transformers.md",
     "vllm.md",
