@@ -12,16 +12,14 @@ is from the optimum.
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import tempfile
 from fractions import Fraction
 from pathlib import Path
 from statistics import mean
 
 import optpart as op
+from bench.output import read_csv, write_csv
 from optpart.base.errors import OptpartError
-from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify
 from optpart.problem.instance import Instance
 
@@ -62,10 +60,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=20.0)
     parser.add_argument("--output", type=Path, default=Path("bench/results/dagbench.csv"))
     given = parser.parse_args()
-    rows: dict[str, dict[str, str]] = {}
-    if given.output.exists():
-        with open(given.output, newline="", encoding="utf-8") as stream:
-            rows = {row["graph"]: row for row in csv.DictReader(stream)}
+    rows = {row["graph"]: row for row in read_csv(given.output)}
     for path in sorted(given.folder.glob("*/*/graph.json")):
         instance = op.load(path)
         old = rows.get(instance.name)
@@ -73,11 +68,7 @@ def main() -> None:
             continue
         rows[instance.name] = row = solved(instance, given.time_limit)
         print(*row.values(), flush=True)
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
-        write_text(given.output, text.getvalue(), ANY)  # at once: the run may be stopped
+        write_csv(given.output, rows.values(), COLUMNS)  # at once: the run may be stopped
     summarise(list(rows.values()))
 
 

@@ -1,17 +1,14 @@
 """Write the instance library: its instances, and the best known values of each.
 
 ``python bench/library.py build [--networks FOLDER]`` writes the instance files, but for those of
-``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``models`` from the
-networks that come with the library onnx, language models of published sizes and
-``instances/clusters``, and, if FOLDER holds the graphs that ``bench/extract_tensorflow.py`` writes,
-``tensorflow``.
+``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``worst`` from
+``bench/results/worst``, ``models`` from the networks that come with the library onnx, language
+models of published sizes and ``instances/clusters``, and, if FOLDER holds the graphs that
+``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
 instances (all, or those of the named groups and names), and enters improvements into ``index.csv``
-and ``best/``. Rows of other instances remain unchanged. With ``--open``, instances whose optimum
-is proven are left out.
-
-``python bench/library.py certify [--time-limit 120] [NAME...]`` certifies the optima.
+and ``best/``. Rows of other instances remain unchanged.
 
 ``python bench/library.py refresh [--time-limit 3600] [--workers 2] [NAME...]`` solves every
 instance without a certificate again, from its best schedule, certifies what is proven, and enters
@@ -22,20 +19,19 @@ stopped: instances in that file are left out if this version had at least that t
 from __future__ import annotations
 
 import argparse
-import csv
-import io
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import product
+from itertools import count, product
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
+from bench.output import read_csv, write_csv
 from optpart.base.errors import InputError, OptpartError
-from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify as write_certificate
 from optpart.interop.costs.drawn import drawn
 from optpart.interop.costs.roofline import roofline
@@ -46,8 +42,13 @@ from optpart.interop.formats import result as result_format
 from optpart.interop.formats.llm import Step
 from optpart.interop.generate import thesis
 from optpart.interop.generate.cluster import drawn_cluster
-from optpart.interop.generate.small import Tightness, small
-from optpart.interop.generate.workflow import Shape, workflow
+from optpart.interop.generate.sets import (
+    WORKFLOW_LINK,
+    WORKFLOW_MACHINES,
+    WORKFLOWS,
+    random_set,
+)
+from optpart.interop.generate.workflow import workflow
 from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
@@ -59,11 +60,7 @@ from optpart.study import library
 from optpart.study.library import folder
 from optpart.version import __version__
 
-# --- random and tensorflow: numbers from seeds --------------------------------------------------
-
-VERTICES = (10, 20, 30, 40, 60)
-DEVICES = (2, 4, 8)
-RATIOS = (0.1, 1, 10)
+# --- tensorflow: numbers from seeds ----------------------------------------------------------
 
 NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")
 NETWORK_DEVICES = (7, 50)
@@ -71,20 +68,6 @@ COSTS_SEED = 1
 CLUSTER_SEED = 2
 
 THESIS_SEED = 1
-
-
-def random() -> Iterator[Instance]:
-    """Yield a grid of sizes and ratios; the further properties take turns through it.
-
-    Every instance has a graph and a cluster of its own. Memory changes slowest, since a property
-    that came round every three instances would go with one ratio.
-    """
-    turns = list(product(get_args(Tightness), (False, True), (False, True)))
-    for seed, (vertices, devices, ccr) in enumerate(product(VERTICES, DEVICES, RATIOS), 1):
-        memory, types, groups = turns[seed % len(turns)]
-        yield small(
-            vertices, devices, seed=seed, ccr=ccr, types=types, groups=groups, memory=memory
-        )
 
 
 def networks(files: Path) -> Iterator[Instance]:
@@ -187,15 +170,7 @@ def placed(workload: Workload, place: str, named: NamedCluster) -> Iterator[Inst
 
 # --- workflows: drawn in WfFormat ----------------------------------------------------------------
 
-#: Shape and width of each workflow.
-WORKFLOWS: tuple[tuple[Shape, int], ...] = (
-    ("chain", 20), ("fork-join", 30), ("montage", 12), ("epigenomics", 20), ("blast", 40),
-)  # fmt: skip
-WORKFLOW_MACHINES = 4
 WORKFLOW_SEED = 3
-
-#: Gigabit Ethernet, in bytes per nanosecond (every byte takes 8 whole ones), and its latency.
-WORKFLOW_LINK = (Fraction(1, 8), 50_000)
 
 
 def workflows() -> Iterator[Instance]:
@@ -214,9 +189,31 @@ def workflows() -> Iterator[Instance]:
         )
 
 
+# --- worst: found by bench/worst.py ---------------------------------------------------------------
+
+
+def worst() -> Iterator[Instance]:
+    """Yield the worst instance of each strategy that orders its tasks itself."""
+    found: dict[str, dict[str, str]] = {}
+    runs = Path(__file__).parent / "results" / "worst" / "runs.jsonl"
+    for line in runs.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        method, result = row["run"]["method"], row["result"]
+        most = Fraction(found[method]["ratio"]) if method in found else 1
+        if "+" not in method and Fraction(result["ratio"]) > most:
+            found[method] = result
+    for result in found.values():
+        yield native.from_dict(result["instance"])
+
+
 def build(files: Path | None) -> None:
     """Write the instance files."""
-    groups = {"random": random(), "models": models(), "workflows": workflows()}
+    groups = {
+        "random": random_set(count(1)),
+        "models": models(),
+        "workflows": workflows(),
+        "worst": worst(),
+    }
     if files is not None:
         groups["tensorflow"] = networks(files)
     for group, instances in groups.items():
@@ -236,7 +233,7 @@ COLUMNS = (
     "makespan", "bound", "status", "sha256", "command",
 )  # fmt: skip
 
-GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis")
+GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis", "worst")
 
 #: Methods that solve instances, the default first.
 METHODS = ("auto", "series", "cpsat", "search")
@@ -304,15 +301,12 @@ def index(
     chosen: Sequence[str],
     budget: Budget,
     method: str = METHODS[0],
-    unproven: bool = False,
     from_best: bool = False,
 ) -> None:
-    """Solve the chosen instances, or the unproven of them; enter what is new after each."""
+    """Solve the chosen instances; enter what is new after each."""
     rows = read_rows()
     places = chosen_places(())
     todo = [*chosen_places(chosen)]
-    if unproven:
-        todo = [name for name in todo if name not in rows or rows[name]["status"] != "OPTIMAL"]
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
         instance, group = load(name, places[name]), places[name]
@@ -335,18 +329,6 @@ def chosen_places(chosen: Sequence[str]) -> dict[str, str]:
         for name, group in places.items()
         if not chosen or name in chosen or group in chosen
     }
-
-
-def certify(chosen: Sequence[str], seconds: float) -> None:
-    """Certify the optima of the index that have no valid certificate."""
-    for row in library.index().values():
-        if row.status != "OPTIMAL" or (chosen and row.name not in chosen):
-            continue
-        if library.certificate(row.name) is not None:
-            continue
-        begin = time.perf_counter()
-        said = certified(row.name, row.group, row.command, seconds)
-        print(f"{row.name}: {said}, {time.perf_counter() - begin:.1f} s", flush=True)
 
 
 def certified(name: str, group: str, command: str, seconds: float) -> str:
@@ -428,19 +410,11 @@ def load(name: str, group: str) -> Instance:
 
 
 def read_rows(file: str = "index.csv") -> dict[str, Row]:
-    path = folder() / file
-    if not path.is_file():
-        return {}
-    with open(path, newline="", encoding="utf-8") as stream:
-        return {row["name"]: row for row in csv.DictReader(stream)}
+    return {row["name"]: row for row in read_csv(folder() / file)}
 
 
 def write_rows(rows: list[Row], file: str = "index.csv", columns: Sequence[str] = COLUMNS) -> None:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(folder() / file, text.getvalue(), ANY)
+    write_csv(folder() / file, rows, columns)
 
 
 def solved(
@@ -549,10 +523,6 @@ def main() -> int:
     indexer.add_argument("--time-limit", type=float, default=60.0, help="seconds an instance")
     indexer.add_argument("--workers", type=int, default=2)
     indexer.add_argument("--method", choices=METHODS, default=METHODS[0])
-    indexer.add_argument("--open", action="store_true", help="only where no optimum is proven")
-    certifier = commands.add_parser("certify", help="certify what is optimal")
-    certifier.add_argument("name", nargs="*", help="instance; all if none is named")
-    certifier.add_argument("--time-limit", type=float, default=120.0, help="seconds an instance")
     refresher = commands.add_parser("refresh", help="solve anew what has no certificate")
     refresher.add_argument("name", nargs="*", help="instance or group; all if none is named")
     refresher.add_argument("--time-limit", type=float, default=3600.0, help="seconds an instance")
@@ -561,13 +531,11 @@ def main() -> int:
     try:
         if arguments.command == "build":
             build(arguments.networks)
-        elif arguments.command == "certify":
-            certify(arguments.name, arguments.time_limit)
         elif arguments.command == "refresh":
             refresh(arguments.name, Budget(arguments.time_limit, arguments.workers))
         else:
             budget = Budget(arguments.time_limit, arguments.workers)
-            index(arguments.name, budget, arguments.method, arguments.open)
+            index(arguments.name, budget, arguments.method)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from optpart.base.files import ANY, write_bytes
+from optpart.base.files import ANY, write_bytes, write_text
 
 #: The look of all figures.
 STYLE = Path(__file__).with_name("charts.mplstyle")
@@ -49,6 +50,23 @@ def short_machine(*packages: str) -> str:
     versions = "".join(f", {name} {version(name)}" for name in packages)
     cores = f"{os.cpu_count()} cores, {platform.machine()}"
     return f"{cores}, Python {platform.python_version()}{versions}"
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table; none if there is no such file."""
+    if not path.is_file():
+        return []
+    with open(path, newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def write_csv(path: Path, rows: Iterable[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """Write a table, whole or not at all."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue(), ANY)
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from optpart.base import clock
-from optpart.base.children.losses import Losses
+from optpart.base.children.failures import Failures
 from optpart.base.errors import ArgumentError, FailureError, OptpartError
 from optpart.base.terminal import OutputError, ReaderGoneError, abandon, complain, prepare, say
 from optpart.commands.options import forcible, option_of
@@ -78,12 +78,12 @@ def main(begin: float | None = None) -> None:
     """
     if code := _code_of(prepare):
         sys.exit(code)
-    losses = Losses()
+    failures = Failures()
     with clock.command(begin):
         code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
-    for loss in losses.described():
-        complain(loss)
-    if losses and code in (None, _NOTHING):  # 0 is stated where the answer is complete anyway
+    for failure in failures.described():
+        complain(failure)
+    if failures and code in (None, _NOTHING):  # 0 is stated where the answer is complete anyway
         code = INCOMPLETE
     # Flushing the buffer may fail, too.
     sys.exit(_code_of(sys.stdout.flush) or code)

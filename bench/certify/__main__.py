@@ -15,31 +15,25 @@ schedule and 60 s for the proof.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
 import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from fractions import Fraction
 from pathlib import Path
 
-from bench.store import RESULTS, Store, Values
+from bench.exact.sets import SETS, Case
+from bench.store import MACHINE, RESULTS, Store, Values
 from optpart.base.errors import OptpartError
 from optpart.base.files import ANY, write_text
 from optpart.certificates.certify import certify
-from optpart.interop.formats.detect import read_instance
 from optpart.methods import registry
 from optpart.solution.result import Budget
 
 MANY = 50
 LIMIT = 60.0
 SOLVE = 300.0
-
-#: Set, case, instance, and the optimum that is listed.
-Case = tuple[str, Path, Fraction]
 
 
 @dataclass(frozen=True)
@@ -68,44 +62,21 @@ class Row:
         return self.refute + self.trim + self.check
 
 
-def random(shared: Path) -> Iterator[Case]:
-    """Random graphs of up to 40 vertices."""
-    folder = shared / "instances"
-    for row in _rows(folder / "optimum.csv"):
-        if int(row["instance"].split("-")[1]) <= 40:
-            yield "random", folder / f"{row['instance']}.json", Fraction(row["optimum"])
+#: The sets, and which of their cases are certified: graphs of up to 40 vertices, seven job shops.
+WANTED: dict[str, Callable[[Case], bool]] = {
+    "random": lambda case: int(case.name.split("-")[1]) <= 40,
+    "auckland": lambda case: True,
+    "jsplib": lambda case: case.name in ("ft06", "la01", "la02", "la03", "la04", "la05", "ft10"),
+}
 
 
-def auckland(shared: Path) -> Iterator[Case]:
-    """Task graphs of 10 and 21 vertices on 2 to 16 equal processors."""
-    folder = shared / "data" / "auckland_gxl"
-    for row in _rows(folder / "optimum.csv"):
-        yield "auckland", folder / row["file"], Fraction(row["optimum"])
-
-
-def jsplib(shared: Path) -> Iterator[Case]:
-    """ft06, la01 to la05, ft10."""
-    folder = shared / "data" / "jsplib"
-    optimum = {row["instance"]: row["upper_bound"] for row in _rows(folder / "optimum.csv")}
-    for name in ("ft06", "la01", "la02", "la03", "la04", "la05", "ft10"):
-        yield "jsplib", folder / name, Fraction(optimum[name])
-
-
-SETS: tuple[Callable[[Path], Iterator[Case]], ...] = (random, auckland, jsplib)
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def measured(name: str, path: Path, optimum: Fraction, workers: int) -> Row:
-    instance = read_instance(path)
-    row = Row(name, path.name, instance.vertices, instance.devices, str(optimum))
+def measured(name: str, case: Case, workers: int) -> Row:
+    instance = case.read()
+    row = Row(name, case.name, instance.vertices, instance.devices, str(case.optimum))
     begin = time.perf_counter()
     result = registry.get("cpsat")(instance, budget=Budget(SOLVE, workers))
     solve = time.perf_counter() - begin
-    if result.makespan != optimum:
+    if result.makespan != case.optimum:
         reason = f"not solved: {result.makespan}"
         return Row(**{**asdict(row), "failed": reason, "solve": solve})
     assert result.schedule is not None
@@ -170,14 +141,14 @@ def by_set(rows: list[Row], step: int) -> str:
             f"{max(row.seconds for row in done or cases):7.1f} {max(row.bytes for row in cases):10}"
         )
     sample = f"; every {step}th case of sets of more than {MANY}" if step > 1 else ""
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    machine = f"{MACHINE}, Python {platform.python_version()}"
     return "\n".join(lines) + f"\n\n{machine}; limits of {LIMIT:g} s{sample}\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", action="append", help="a set")
+    parser.add_argument("--only", action="append", choices=WANTED, help="a set")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2, help="of the search for a schedule")
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "certify")
@@ -192,14 +163,12 @@ def main() -> None:
         if row.run["workers"] == options.workers
     }
     rows = []
-    for cases in SETS:
-        if options.only and cases.__name__ not in options.only:
-            continue
-        listed = list(cases(options.data))
-        for name, path, optimum in listed[:: options.every if len(listed) > MANY else 1]:
-            row = known.get((name, path.name))
+    for name in options.only or WANTED:
+        listed = [case for case in SETS[name](options.data) if WANTED[name](case)]
+        for case in listed[:: options.every if len(listed) > MANY else 1]:
+            row = known.get((name, case.name))
             if row is None:
-                row = measured(name, path, optimum, options.workers)
+                row = measured(name, case, options.workers)
                 kept.append(*parts(row, options.workers))
                 print(by_case([row]).splitlines()[1], flush=True)
             rows.append(row)

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import ortools
-
 from bench.exact.plain import plain
 from bench.exact.sets import SETS, Case
+from bench.output import short_machine
 from bench.store import RESULTS, Store, Values
 from optpart.base.errors import OptpartError
 from optpart.base.files import ANY, write_text
@@ -162,10 +159,7 @@ def main() -> None:
 
 def report(runs: list[Run], sizes: dict[str, int]) -> Iterator[str]:
     limits = {run.limit for run in runs}
-    yield (
-        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}, "
-        f"ortools {ortools.__version__}; two workers, {max(limits, default=0):g} s a case"
-    )
+    yield (f"{short_machine('ortools')}; two workers, {max(limits, default=0):g} s a case")
     yield (
         "proven: solved, at the listed optimum where one is listed; time: shifted geometric mean "
         "(1 s), the limit where not proven"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
+from bench.output import read_csv
 from optpart.interop.formats.detect import read_instance
 from optpart.interop.generate.small import small
 from optpart.problem.instance import Instance
@@ -39,15 +39,10 @@ class Case:
     rivals: tuple[str, ...] = ()
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def auckland(shared: Path) -> Iterator[Case]:
     """359 task graphs of 10 and 21 vertices on 2 to 16 equal processors."""
     folder = shared / "data" / "auckland_gxl"
-    for row in _rows(folder / "optimum.csv"):
+    for row in read_csv(folder / "optimum.csv"):
         path = folder / row["file"]
         yield Case(row["file"], lambda path=path: read_instance(path), Fraction(row["optimum"]))
 
@@ -55,7 +50,7 @@ def auckland(shared: Path) -> Iterator[Case]:
 def stg(shared: Path) -> Iterator[Case]:
     """Standard Task Graph Set, 50 and 100 tasks, at every listed number of processors."""
     folder = shared / "data" / "stg"
-    for row in _rows(folder / "optimum.csv"):
+    for row in read_csv(folder / "optimum.csv"):
         path, devices = folder / row["file"], int(row["procs"])
         yield Case(
             f"{row['file']} on {devices}",
@@ -69,7 +64,7 @@ def jsplib(shared: Path) -> Iterator[Case]:
     folder = shared / "data" / "jsplib"
     wanted = {"ft06", "ft10", *(f"la{i:02}" for i in range(1, 21))}
     wanted |= {f"orb{i:02}" for i in range(1, 11)}
-    for row in _rows(folder / "optimum.csv"):
+    for row in read_csv(folder / "optimum.csv"):
         if row["instance"] in wanted:
             path = folder / row["instance"]
             yield Case(
@@ -96,7 +91,7 @@ def birgin(shared: Path) -> Iterator[Case]:
 
 def _flexible(folder: Path, table: Path) -> Iterator[Case]:
     files = {path.stem: path for path in folder.iterdir()}
-    for row in _rows(table):
+    for row in read_csv(table):
         stem = Path(row["instance"]).stem
         path = files.get(stem) or files[stem.removesuffix("_edata")]
         yield Case(stem, lambda path=path: read_instance(path, "fjs"), _closed(row))
@@ -105,7 +100,7 @@ def _flexible(folder: Path, table: Path) -> Iterator[Case]:
 def santiago(shared: Path) -> Iterator[Case]:
     """14 small heterogeneous cases with communication."""
     folder = shared / "data" / "hetero_santiago"
-    for row in _rows(folder / "optimum.csv"):
+    for row in read_csv(folder / "optimum.csv"):
         path = folder / row["file"]
         optimum = Fraction(row["optimum"])
         yield Case(row["file"], lambda path=path: read_instance(path), optimum, rivals=MODELS)
@@ -131,7 +126,7 @@ def classics(_: Path) -> Iterator[Case]:
 def drawn(shared: Path) -> Iterator[Case]:
     """Random instances of 8 to 60 vertices whose optimum an independent model gave."""
     folder = shared / "instances"
-    for row in _rows(folder / "optimum.csv"):
+    for row in read_csv(folder / "optimum.csv"):
         path = folder / f"{row['instance']}.json"
         optimum = Fraction(row["optimum"])
         yield Case(row["instance"], lambda path=path: read_instance(path), optimum, rivals=MODELS)

@@ -1,4 +1,4 @@
-"""Repeat the measurements of [H] §6 in simulation: figures 7 to 10, and the true gap of orders.
+"""Repeat the findings of [H] §6 in simulation: figures 7 to 10, and the true gap of orders.
 
     python bench/ordering [-o bench/results/ordering]
 
@@ -18,9 +18,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.ordering import tables
-from bench.ordering.findings import findings
-from bench.ordering.measure import ERROR, NOISE, RUNS, SECONDS, SEEDS, STEPS, WORKERS, measure
+from bench.ordering.findings import as_text, findings
+from bench.ordering.measure import ERROR, NOISE, RUNS, STEPS, WORKERS, measure
 from bench.store import RESULTS
 from optpart.applications.ordering.replica import BANDWIDTH, SPEED
 from optpart.base.files import ANY, write_text
@@ -43,23 +42,9 @@ def main() -> None:
         f"8, {STEPS} of {WORKERS} workers for figures 9 and 10; with disorder, a transfer is "
         f"overtaken\nwith probability {ERROR:g}.\n"
     )
-    judged = tables.judged(findings(found))
-    write_text(folder / "findings.txt", f"{header}\n{judged}", ANY)
-    write_text(
-        folder / "tables.txt",
-        f"{header}\n"
-        "Figures 7 and 8, by the noise of an op: R² of E against the normalised step time with and "
-        "without TAO, and over\nthe random orders alone; percentiles of the "
-        "normalised step time.\n\n"
-        f"{tables.fit(found)}\n"
-        f"Figures 9 and 10, {WORKERS} workers.\n\n"
-        f"{tables.mechanisms(found)}\n"
-        f"The optimal order: without noise, in µs; CP-SAT with one thread and {SECONDS:g} s, "
-        f"training steps split at the\nloss; orders with {SEEDS} seeds.\n\n"
-        f"{tables.attainable(found)}",
-        ANY,
-    )
-    print(judged, end="")
+    text = as_text(findings(found))
+    write_text(folder / "findings.txt", f"{header}\n{text}", ANY)
+    print(text, end="")
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from optpart.applications.ordering.efficiency import MakespanBounds, assigned, makespan_bounds
+from optpart.applications.ordering.efficiency import assigned
 from optpart.applications.ordering.models import base_model
 from optpart.applications.ordering.replica import (
     BANDWIDTH,
@@ -56,11 +56,6 @@ def instance(case: Case) -> Instance:
 @cache
 def work(case: Case) -> Tasks:
     return tasks(instance(case), assigned(instance(case)))
-
-
-@cache
-def bounds(case: Case) -> MakespanBounds:
-    return makespan_bounds(instance(case))
 
 
 def cases(models: tuple[str, ...] = MODELS) -> list[Case]:

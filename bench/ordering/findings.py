@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.ordering.cases import MODELS, PUBLISHED, REAL, Case, work
-from bench.ordering.measure import BASELINE, BEST, NOISE, TAO, TIO, WORST, Measured, gap
+from bench.ordering.measure import BASELINE, BEST, TAO, TIO, WORST, Measured, gap
 from optpart.applications.ordering.models.toy import LAYERS
 from optpart.strategies.base import Partition
 from optpart.strategies.scheduling.tao import tao
@@ -49,6 +49,16 @@ def findings(found: Measured) -> list[Finding]:
     ]
 
 
+def as_text(rows: Sequence[Finding]) -> str:
+    """Write all claims as text."""
+    return "".join(
+        f"{number:2}. {row.where}: {row.verdict}\n"
+        f"    published: {row.published}\n"
+        f"    measured:  {row.measured}\n"
+        for number, row in enumerate(rows, 1)
+    )
+
+
 def _forward(names: tuple[str, ...] = PUBLISHED) -> list[Case]:
     return [Case(name, training=False) for name in names]
 
@@ -61,7 +71,7 @@ _PUBLISHED_REAL = tuple(name for name in PUBLISHED if name in REAL)
 
 
 def fit(found: Measured) -> Judgement:
-    both, alone = found.r_squared(NOISE, BASELINE, TAO), found.r_squared(NOISE, BASELINE)
+    both, alone = found.r_squared(BASELINE, TAO), found.r_squared(BASELINE)
     return (
         f"{both:.3f} with and without TAO; {alone:.3f} over the random orders alone",
         verdict(min(both, alone) >= 0.97, both >= 0.9),
@@ -70,8 +80,7 @@ def fit(found: Measured) -> Judgement:
 
 def variance(found: Measured) -> Judgement:
     spread = {
-        m: (found.sample[NOISE, m].time.std(), found.sample[NOISE, m].efficiency.std())
-        for m in (BASELINE, TAO)
+        m: (found.sample[m].time.std(), found.sample[m].efficiency.std()) for m in (BASELINE, TAO)
     }
     ratios = [spread[BASELINE][i] / spread[TAO][i] for i in range(2)]
     return (
@@ -81,14 +90,14 @@ def variance(found: Measured) -> Judgement:
 
 
 def near_one(found: Measured) -> Judgement:
-    efficiency = found.sample[NOISE, TAO].efficiency
+    efficiency = found.sample[TAO].efficiency
     share = float((efficiency > 0.99).mean())
     return (f"E > 0.99 in {share:.0%} of the runs", verdict(share > 0.5))
 
 
 def percentiles(found: Measured) -> Judgement:
     published = {BASELINE: 0.634, TIO: 0.998, TAO: 0.998}
-    high, low = ({m: found.percentile(NOISE, m, q) for m in published} for q in (95, 5))
+    high, low = ({m: found.percentile(m, q) for m in published} for q in (95, 5))
     off = [abs(high[m] - value) for m, value in published.items()]
     listed = (", ".join(f"{m} {v:.3f}" for m, v in values.items()) for values in (high, low))
     return (
@@ -157,7 +166,7 @@ def near_best(found: Measured) -> Judgement:
     close = sum(value < 0.05 for value in (*ahead, *both))
     return (
         f"TAO takes {min(ahead):.1%} to {max(ahead):.1%} longer forward, {min(both):.0%} to "
-        f"{max(both):.0%} in training, where eq. 2 is out of reach (see the table)",
+        f"{max(both):.0%} in training, where eq. 2 is out of reach",
         verdict(close == len(ahead) + len(both), close >= len(ahead)),
     )
 

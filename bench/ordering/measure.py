@@ -1,4 +1,4 @@
-"""All measurements, in a form for tables, figures and findings."""
+"""All measurements, in a form for findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.ordering.cases import Case, bounds, cases, instance, work
+from bench.ordering.cases import Case, cases, instance, work
 from optpart.applications.ordering.compare import best_order, order
 from optpart.applications.ordering.efficiency import Attainable, attainable
 from optpart.applications.ordering.stragglers import Steps, offline, simulate_steps
@@ -22,9 +22,6 @@ from optpart.strategies.simulator import Scheduler
 
 #: Standard deviation of the logarithm of an op's time, unless said otherwise.
 NOISE = 0.02
-
-#: Levels of noise at which figures 7 and 8 are looked at.
-LEVELS = (0.0, 0.01, 0.02, 0.05, 0.1)
 
 #: What orders transfers, in the order of [H] figure 9.
 BASELINE, TIO, TAO, BEST, WORST = MECHANISMS = ("baseline", "TIO", "TAO", "best", "worst")
@@ -52,7 +49,7 @@ class Measured:
         Of :data:`WORKERS` workers.
     disordered : dict of Case to Steps
         TAO, with transfers out of order.
-    sample : dict of (noise, mechanism) to Steps
+    sample : dict of mechanism to Steps
         Of one worker with the model of figures 7 and 8.
     attainable : dict of Case to Attainable
     orders : dict of (Case, name) to list of Result
@@ -61,10 +58,9 @@ class Measured:
 
     steps: dict[tuple[Case, str], Steps] = field(default_factory=dict)
     disordered: dict[Case, Steps] = field(default_factory=dict)
-    sample: dict[tuple[float, str], Steps] = field(default_factory=dict)
+    sample: dict[str, Steps] = field(default_factory=dict)
     attainable: dict[Case, Attainable] = field(default_factory=dict)
     orders: dict[tuple[Case, str], list[Result]] = field(default_factory=dict)
-    solved: dict[Case, Result] = field(default_factory=dict)
 
     def step_time(self, case: Case, mechanism: str) -> float:
         """Mean time of a step of all workers."""
@@ -87,22 +83,23 @@ class Measured:
         """Mean straggler effect."""
         return float(self.steps[case, mechanism].straggler.mean())
 
-    def normalised(self, noise: float) -> dict[str, NDArray[np.float64]]:
+    @property
+    def normalised(self) -> dict[str, NDArray[np.float64]]:
         """Time of the fastest step of all by the time of every step: 1 is best."""
-        times = {m: self.sample[noise, m].time for m in (BASELINE, TIO, TAO)}
+        times = {m: self.sample[m].time for m in (BASELINE, TIO, TAO)}
         fastest = min(float(values.min()) for values in times.values())
         return {m: fastest / values for m, values in times.items()}
 
-    def r_squared(self, noise: float, *names: str) -> float:
+    def r_squared(self, *names: str) -> float:
         """Coefficient of determination of the normalised step time by E."""
-        times = self.normalised(noise)
-        x = np.concatenate([self.sample[noise, m].efficiency[:, 0] for m in names])
+        times = self.normalised
+        x = np.concatenate([self.sample[m].efficiency[:, 0] for m in names])
         y = np.concatenate([times[m] for m in names])
         return float(np.corrcoef(x, y)[0, 1] ** 2)
 
-    def percentile(self, noise: float, mechanism: str, q: float) -> float:
+    def percentile(self, mechanism: str, q: float) -> float:
         """Percentile of the normalised step time."""
-        return float(np.percentile(self.normalised(noise)[mechanism], q))
+        return float(np.percentile(self.normalised[mechanism], q))
 
 
 def mechanisms(case: Case) -> dict[str, Scheduler]:
@@ -112,11 +109,10 @@ def mechanisms(case: Case) -> dict[str, Scheduler]:
 def measure() -> Measured:
     found = Measured()
     begin = time.perf_counter()
-    for noise in LEVELS:
-        for mechanism, scheduler in mechanisms(SAMPLE).items():
-            found.sample[noise, mechanism] = simulate_steps(
-                work(SAMPLE), scheduler, steps=RUNS, noise=noise, seed=1
-            )
+    for mechanism, scheduler in mechanisms(SAMPLE).items():
+        found.sample[mechanism] = simulate_steps(
+            work(SAMPLE), scheduler, steps=RUNS, noise=NOISE, seed=1
+        )
     say("figures 7 and 8", begin)
     for case in cases():
         one = partial(simulate_steps, work(case), steps=STEPS, workers=WORKERS, noise=NOISE, seed=1)
@@ -134,7 +130,6 @@ def measure() -> Measured:
             ]
         every = [result for (c, _), some in found.orders.items() if c == case for result in some]
         result = best_order(every, Budget(SECONDS, 1), seed=1)
-        found.solved[case] = result
         found.attainable[case] = attainable(result)
         say(f"{case.name}: {result.status}", begin)
     return found
@@ -144,11 +139,10 @@ def say(what: str, begin: float) -> None:
     print(f"{time.perf_counter() - begin:6.0f} s  {what}", file=sys.stderr, flush=True)
 
 
-def gap(found: Measured, case: Case, name: str) -> tuple[float, float, float]:
-    """Mean and worst makespan of an order over the best known one, less 1, and mean E."""
+def gap(found: Measured, case: Case, name: str) -> tuple[float, float]:
+    """Mean and worst makespan of an order over the best known one, less 1."""
     best = found.attainable[case].makespan
     assert best is not None
     values = [result.makespan for result in found.orders[case, name] if result.makespan]
     over = [float(value / best) - 1 for value in values]
-    efficiency = [float(bounds(case).efficiency(value)) for value in values]
-    return float(np.mean(over)), max(over), float(np.mean(efficiency))
+    return float(np.mean(over)), max(over)

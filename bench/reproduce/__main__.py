@@ -1,4 +1,4 @@
-"""Repeat the published findings: tables, and which findings hold here.
+"""Repeat the published findings: gaps, and which findings hold here.
 
     python bench/reproduce [--runs 10] [--only SETTING] [-o bench/results/reproduce]
 
@@ -9,8 +9,8 @@ Measures every partitioning strategy of the registry under every scheduling stra
 - ``seven``: graphs 2 and 3 and the TensorFlow graphs on 7 devices (figures 7.7 to 7.10),
 - ``bahnmueller``: the two networks of [B] on 1 to 8 equal devices (figures 5.3 to 5.25),
 
-bounds every instance, and writes the findings, tables and a map of gaps. Measurements are kept in
-``runs.jsonl``: a stopped command continues where it was.
+bounds every instance, and writes the findings, and all gaps as a table and a map. Measurements are
+kept in ``runs.jsonl``: a stopped command continues where it was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.output import processor
-from bench.reproduce import bahnmueller, findings, laich, mayer, measure, tables
+from bench.reproduce import bahnmueller, findings, gaps, laich, mayer, measure
 from bench.reproduce.cases import CASES, chosen
 from bench.reproduce.data import Data
 from bench.store import RESULTS, Store
@@ -50,10 +50,8 @@ def main() -> None:
     top = "\n".join(heading(data, time.perf_counter() - begin))
     rows = findings.judged(claims(), data)
     write_text(folder / "findings.md", findings.as_markdown(rows, top), ANY)
-    write_text(folder / "gaps.txt", f"{top}\n\n{tables.gap_summary(data)}", ANY)
-    text = "\n".join(tables.makespan_text(data))
-    write_text(folder / "tables.txt", f"{top}\n\n{text}\n", ANY)
-    tables.gap_map(data, folder / "figures" / "gaps.png")
+    write_text(folder / "gaps.txt", f"{top}\n\n{gaps.gap_summary(data)}", ANY)
+    gaps.gap_map(data, folder / "figures" / "gaps.png")
     for number, row in enumerate(rows, 1):
         print(f"{number:3} {row.verdict.value:12} {row.finding.title}: {row.measured}")
     print(f"{folder}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)

@@ -35,6 +35,7 @@ from types import FrameType
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from bench.soak.runs import PARTS, Kept, Part, blocks_of, run
+from bench.store import MACHINE
 from optpart.base.files import ANY, write_text
 
 
@@ -110,7 +111,7 @@ def table(folder: Path) -> tuple[str, bool]:
     """Return what came of all finished blocks, and whether anything failed."""
     heads = ("tried", "accepted", "refused", "failed", "CPU s")
     lines = [
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        f"{MACHINE}, Python {platform.python_version()}",
         "",
         f"{'':22}" + "".join(f"{head:>11}" for head in heads),
     ]

@@ -130,7 +130,7 @@ def multipliers(windows: Windows, vertices: list[int]) -> tuple[list[int], list[
     rows, columns, values = [], [], []
     row = 0
     for unit, members in enumerate(windows.members):
-        need = sum(problem.need[v] for v in members)
+        need = problem.need[unit]
         for d in windows.possible[unit]:
             load = sum(windows.time(v, d) for v in members if v in chosen)
             entries = [(unit, 1.0), (units + d, -load / unit_time)]

@@ -28,6 +28,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from itertools import accumulate, chain, combinations, groupby, pairwise, permutations, product
 from operator import add, le
 from typing import Any, NamedTuple
@@ -179,6 +180,13 @@ def integer(value: object, least: int, most: int, what: str) -> int:
     return value
 
 
+def named(numbers: dict[str, int], name: object) -> int:
+    """Return the number of a vertex or a device."""
+    if not isinstance(name, str) or name not in numbers:
+        raise RejectedError(f"no vertex or device {shown(name)}")
+    return numbers[name]
+
+
 def typed(value: object, kind: str, what: str) -> Any:
     """Return ``value`` if it is ``an object``, ``a list``, or ``text``."""
     expected = {"an object": dict, "a list": list, "text": str}[kind]
@@ -238,18 +246,13 @@ def read_json(content: bytes, name: str) -> Any:
 
 def topological(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
     """Return the numbers below ``count`` so that every edge leads to a later one."""
-    missing, after = [0] * count, defaultdict(list)
+    sorter = TopologicalSorter(dict.fromkeys(range(count), ()))
     for u, v in edges:
-        missing[v] += 1
-        after[u].append(v)
-    order = [v for v, waiting in enumerate(missing) if not waiting]
-    for u in order:
-        for v in after[u]:
-            missing[v] -= 1
-            if not missing[v]:
-                order.append(v)
-    demand(len(order) == count, "the edges form a cycle")
-    return order
+        sorter.add(v, u)
+    try:
+        return [*sorter.static_order()]
+    except CycleError:
+        raise RejectedError("the edges form a cycle") from None
 
 
 # --- 2. The instance --------------------------------------------------------------------------
@@ -261,10 +264,11 @@ class Problem:
     ``run`` has the run time of each vertex on each device, ``None`` if it must not be there.
     ``edges`` have a source, a target, and the consumed tensor; the control dependencies that leave
     a vertex share one tensor of size 0, output ``None``. Colocated vertices have the same ``unit``.
-    ``need`` and ``capacity`` are the memory that a vertex takes throughout and that a device has;
-    all 0 and ``None`` if memory is not limited, and ``need`` 0 if it depends on time. ``sending``
-    is the run time of a send on each device, 0 unless sends are vertices. ``bits_of_memory`` and
-    ``bits_of_delays`` are the most bits of any sum of needs and sizes, and of any delay.
+    ``need`` and ``capacity`` are the memory that a unit takes throughout and that a device has; all
+    0 and ``None`` if memory is not limited, and ``need`` 0 if it depends on time. ``whole`` times
+    either is a whole number. ``sending`` is the run time of a send on each device, 0 unless sends
+    are vertices. ``bits_of_memory`` and ``bits_of_delays`` are the most bits of any sum of needs
+    and sizes, and of any delay.
     """
 
     def __init__(self, document: object, allowance: Allowance | None = None) -> None:
@@ -302,10 +306,10 @@ class Problem:
         self.sending = [not_negative(send_ops) / speed for speed in self._speeds]
         self._read_edges(vertices, list_of(top.get("edges", []), "edges"))
         groups = [list_of(g, "a group") for g in list_of(top.get("colocation", []), "colocation")]
-        self._join([[self._vertex(v) for v in group] for group in groups])
+        self._join([[named(self.vertex, v) for v in group] for group in groups])
         pairs = [list_of(p, "a pair", 2) for p in list_of(top.get("separation", []), "separation")]
-        self.separated = [(self._vertex(a), self._vertex(b)) for a, b in pairs]
-        self.bits_of_memory, self.need = 0, [Fraction(0)] * n
+        self.separated = [(named(self.vertex, a), named(self.vertex, b)) for a, b in pairs]
+        self.bits_of_memory, self.whole, self.need = 0, 1, [Fraction(0)] * len(self.members)
         self.capacity: list[Fraction | None] = [None] * k
         if self.memory != "none":
             self.capacity = [optional(device.get("memory")) for device in devices]
@@ -313,10 +317,6 @@ class Problem:
         measured = chain(*chain(*self.measured.values()))
         self.bits_of_delays = 2 * length(chain(*self.bandwidth, *self.latency))
         self.bits_of_delays += length(self.size) + length(measured) + length(self.sending)
-
-    def _vertex(self, name: object) -> int:
-        demand(isinstance(name, str) and name in self.vertex, f"no vertex {shown(name)}")
-        return self.vertex[str(name)]
 
     def _matrix(self, value: object, what: str) -> list[list[Fraction | None]]:
         """Read a number for every pair of devices, or one for all."""
@@ -342,10 +342,11 @@ class Problem:
             self.run = [[optional(p) for p in row] for row in rows]
         # Only text: many whole numbers can share one hash, and lists take long to compare.
         kinds = [device.get("type") for device in devices]
-        demand(all(kind is None or type(kind) is str for kind in kinds), "a type is not text")
-        for v, vertex in enumerate(vertices):
-            kind, names = vertex.get("device_type"), vertex.get("devices")
+        needed = [vertex.get("device_type") for vertex in vertices]
+        for kind in chain(kinds, needed):
             demand(kind is None or type(kind) is str, "a device type is not text")
+        for v, vertex in enumerate(vertices):
+            kind, names = needed[v], vertex.get("devices")
             allowed = set(self.devices)
             if names is not None:
                 allowed = {typed(x, "text", "name of a device") for x in list_of(names, "devices")}
@@ -378,7 +379,7 @@ class Problem:
         distinct: dict[tuple[int, int, int], None] = {}
         for edge in edges:
             source, target, which = list_of(edge, "an edge", 3)
-            u, v = self._vertex(source), self._vertex(target)
+            u, v = named(self.vertex, source), named(self.vertex, target)
             if which is None and (u, None) not in self.number_of:
                 tensor(u, None, 0)
             demand(which is None or type(which) is int, "an edge names no output")
@@ -408,7 +409,7 @@ class Problem:
             self.members[unit].append(v)
 
     def _count_memory(self, need: list[Fraction]) -> None:
-        """For ``estimate``, set each vertex's need: own memory, outputs and distinct inputs."""
+        """For ``estimate``, add up each unit's need: own memory, outputs and distinct inputs."""
         # So that sums stay short.
         common = common_denominator((*need, *self.size), self.allowance)
         self.bits_of_memory = 2 * common.bit_length() + length((*need, *self.size)) + 20
@@ -418,7 +419,9 @@ class Problem:
             inputs = {(v, tensor) for _, v, tensor in self.edges}
             for v, tensor in chain(inputs, zip(self.producer, range(len(self.size)), strict=True)):
                 need[v] += self.size[tensor]
-            self.need = need
+            self.need = [sum((need[v] for v in group), Fraction(0)) for group in self.members]
+            limits = (limit for limit in self.capacity if limit is not None)
+            self.whole = common_denominator((*need, *limits), self.allowance)
 
     def delay(self, tensor: int, d: int, e: int) -> Fraction | None:
         """Return the time from ``d`` to ``e`` with the send; ``None`` if it cannot cross."""
@@ -449,9 +452,7 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         return [value[name] for name in problem.vertices]
 
     placement = of_vertices("placement")
-    for name in placement:
-        demand(isinstance(name, str) and name in problem.device, f"no device {shown(name)}")
-    device = [problem.device[name] for name in placement]
+    device = [named(problem.device, name) for name in placement]
     start = [number(t) for t in of_vertices("start")]
     # Sums of a start, a run time or a delay, and a send; and comparisons of two of them, in order.
     bits = length(chain(start, *problem.run)) + problem.bits_of_delays + problem.bits_of_memory
@@ -477,18 +478,18 @@ def check_schedule(problem: Problem, document: object) -> Fraction:
         demand(start[v] >= ready, f"schedule: {where} {shown(problem.vertices[u])} arrives")
         if ready < start[v]:
             held[here] += [(ready, problem.size[tensor]), (start[v], -problem.size[tensor])]
-    check_turns(problem, device, start, end, moves)
+    check_no_overlap(problem, device, start, end, moves)
     for d, limit in enumerate(problem.capacity):
         if limit is not None:  # if it is, the denominators of the amounts may be too long to add up
             amounts = (amount for _, amount in sorted(held[d]))  # at one moment, ends come first
             if problem.memory == "estimate":
-                amounts = (need for need, e in zip(problem.need, device, strict=True) if e == d)
+                amounts = (need for unit, need in enumerate(problem.need) if home[unit] == d)
             most = max(accumulate(amounts), default=Fraction(0))
             demand(most <= limit, "schedule: a device exceeds its memory")
     return max(end, default=Fraction(0))
 
 
-def check_turns(
+def check_no_overlap(
     problem: Problem, device: list[int], start: list[Fraction], end: list[Fraction], moves: Moves
 ) -> None:
     """Check that each device, link and port does one thing at a time."""
@@ -516,11 +517,10 @@ def check_transfers(
     for entry in transfers:
         transfer = object_of(entry, "tensor to start end", "a transfer")
         name, output = list_of(transfer.get("tensor"), "a transfer", 2)
-        u, to = problem._vertex(name), transfer.get("to")
-        demand(output is None or type(output) is int, "schedule: a transfer of no output")
-        demand((u, output) in problem.number_of, "schedule: a transfer of no output")
-        demand(isinstance(to, str) and to in problem.device, "schedule: a transfer to no device")
-        tensor, target = problem.number_of[u, output], problem.device[str(to)]
+        u, target = named(problem.vertex, name), named(problem.device, transfer.get("to"))
+        known = (output is None or type(output) is int) and (u, output) in problem.number_of
+        demand(known, "schedule: a transfer of no output")
+        tensor = problem.number_of[u, output]
         demand((tensor, target) not in moves, "schedule: a tensor crosses twice")
         delay = problem.delay(tensor, device[u], target)
         if delay is None:
@@ -579,21 +579,19 @@ class Windows:
         #: The same, ``H + 1`` where it cannot; of arrivals, by the device where it arrives.
         self.departure: dict[int, Times] = {}
         self.arrival: dict[int, Times] = {}
-        shared: dict[str, int] = {}  # keyed by text, since many numbers can share one hash
+        # Keyed by text, since many numbers can share one hash.
+        shared: dict[str, tuple[list[list[int | None]], Times, Times]] = {}
         for tensor in dict.fromkeys(tensor for _, _, tensor in problem.edges):
             measured = tensor in problem.measured
             text = f"tensor {tensor}" if measured else str(problem.size[tensor])
             self.allowance.spend(10, 200 + len(text))
-            like = shared.setdefault(text, tensor)
-            if like == tensor:
+            if text not in shared:
                 pairs = len(k) ** 2
                 self.allowance.spend(pairs * 4 * calculating(bits), pairs * (self.size + 16))
                 delay = [[ticks(problem.delay(tensor, d, e)) for e in k] for d in k]
-                self.delay[like] = delay
-                self.departure[like] = [[horizon + 1 if x is None else x for x in r] for r in delay]
-                self.arrival[like] = list(map(list, zip(*self.departure[like], strict=True)))
-            self.delay[tensor], self.arrival[tensor] = self.delay[like], self.arrival[like]
-            self.departure[tensor] = self.departure[like]
+                departure = [[horizon + 1 if x is None else x for x in row] for row in delay]
+                shared[text] = delay, departure, list(map(list, zip(*departure, strict=True)))
+            self.delay[tensor], self.departure[tensor], self.arrival[tensor] = shared[text]
         self.allowance.spend(2 * cells, 4 * cells * self.size + 200 * len(problem.edges))
         can = [[p is not None for p in row] for row in self.run]
         self.possible = [[d for d in k if all(can[v][d] for v in unit)] for unit in self.members]
@@ -684,9 +682,7 @@ def refute_by_path(windows: Windows, record: dict[str, Any]) -> None:
 def refute_by_one_machine(windows: Windows, record: dict[str, Any]) -> None:
     """Check that some vertices can only be on one device, and take too long there."""
     object_of(record, "device vertices", "record")
-    d = integer(record.get("device"), 0, len(windows.problem.devices) - 1, "device")
-    demand(record.get("vertices"), "record: no vertices")
-    least = turns_end(windows, d, record["vertices"])
+    least = end_on_one_machine(windows, record.get("device"), record.get("vertices"))
     demand(least > windows.horizon, f"the record only proves {shown(least)} ticks")
 
 
@@ -698,17 +694,18 @@ def vertices_of(value: object, windows: Windows) -> list[int]:
     return listed
 
 
-def turns_end(windows: Windows, d: int, vertices: object) -> int:
+def end_on_one_machine(windows: Windows, device: object, vertices: object) -> int:
     """Return the least time in which vertices that can only be on one device run there."""
+    d = integer(device, 0, len(windows.problem.devices) - 1, "a device")
     listed = vertices_of(vertices, windows)
     for v in listed:
         alone = windows.possible[windows.unit[v]] == [d]
         demand(alone, "record: a vertex can be on another device")
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in listed]
-    return in_turns(jobs, windows.allowance)
+    return one_machine_bound(jobs, windows.allowance)
 
 
-def in_turns(jobs: list[tuple[int, int, int]], allowance: Allowance) -> int:
+def one_machine_bound(jobs: list[tuple[int, int, int]], allowance: Allowance) -> int:
     """Return a least end of jobs that take turns, given head, run time and tail of each.
 
     Of any of them, the first starts no earlier than their least head, and after the last follows at
@@ -750,10 +747,9 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
         demand(limit is not None or mu[d] == 0, "record: a device without a memory limit")
         total -= y[d] * room(windows, chosen, d) + mu[d] * (limit or 0)
     for unit, members in enumerate(windows.members):
-        need = sum(problem.need[v] for v in members)
         listed, possible = [v for v in members if v in chosen], windows.possible[unit]
         load = {d: sum(windows.time(v, d) for v in listed) for d in possible}
-        total += min(y[d] * load[d] + mu[d] * need for d in possible)
+        total += min(y[d] * load[d] + mu[d] * problem.need[unit] for d in possible)
     demand(total > 0, "the record proves nothing")
 
 
@@ -774,11 +770,16 @@ def room(windows: Windows, chosen: set[int], d: int) -> int:
     for v in there:
         loads[windows.unit[v]] += windows.time(v, d)
     windows.allowance.spend(len(loads) * (5 + (limit >> 10)))
-    sums = 1  # the sums of all subsets, as bits
-    for load in loads.values():
-        if load <= limit:
-            sums = (sums | sums << load) & ((2 << limit) - 1)
-    return sums.bit_length() - 1
+    return max(sums_of_subsets(loads.values(), limit)).bit_length() - 1
+
+
+def sums_of_subsets(weights: Iterable[int], limit: int) -> Iterator[int]:
+    """Yield, as bits, the sums up to ``limit`` of no weight, of the first, of the first two, …."""
+    yield (sums := 1)
+    for weight in weights:
+        if weight <= limit:  # a larger one adds no sum, and may be too large a shift
+            sums = (sums | sums << weight) & ((2 << limit) - 1)
+        yield sums
 
 
 def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
@@ -786,7 +787,6 @@ def refute_by_probing(windows: Windows, record: dict[str, Any]) -> None:
     # Earlier records could raise times by cases of which vertices share a device, first.
     object_of(record, "steps backwards claims", "record")
     demand(not record.get("steps") and not record.get("backwards"), "record: cases are not judged")
-    demand(windows.feasible, "the windows refute by themselves; the tier is path")
     demand(refuted(windows, record.get("claims"), 0), "the claims leave every unit a device")
 
 
@@ -822,8 +822,7 @@ def refuted(windows: Windows, claims: object, depth: int) -> bool:
             windows.allowance.bytes = held
             windows.exclude(unit, d)
         elif kind == "full":
-            integer(list_of(rest, "a claim", 2)[0], 0, last, "a device")
-            return turns_end(windows, *rest) > windows.horizon
+            return end_on_one_machine(windows, *list_of(rest, "a claim", 2)) > windows.horizon
         else:
             demand(kind == "work", f"unknown claim {shown(kind)}")
             return too_much_work(windows, *list_of(rest, "a claim", 2))
@@ -874,7 +873,7 @@ def waits(windows: Windows, backwards: bool, v: int, d: int, t: int) -> bool:
             return True
     forced = [w for w in rest if left[unit[w]] == [d]]
     jobs = [(head[w][d], windows.time(w, d), rest[w]) for w in forced]
-    return in_turns(jobs, windows.allowance) >= t
+    return one_machine_bound(jobs, windows.allowance) >= t
 
 
 def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
@@ -888,10 +887,8 @@ def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
     """
     problem, horizon, possible = windows.problem, windows.horizon, windows.possible
     k, units = len(problem.devices), len(windows.members)
-    amounts = (*problem.need, *(limit for limit in problem.capacity if limit is not None))
-    whole = common_denominator(amounts, windows.allowance)
-    bits = 2 * problem.bits_of_memory + length(amounts) + whole.bit_length() + 129
-    windows.allowance.spend(units * k * 5 + 2 * len(amounts) * calculating(bits), 8 * units * k)
+    bits = 2 * problem.bits_of_memory + length(problem.capacity) + problem.whole.bit_length() + 129
+    windows.allowance.spend(units * k * 5, 8 * units * k)
     weight, space = [[0] * k for _ in windows.members], 0
     for row in list_of(rows, "rows"):
         d, begin, end, y = list_of(row, "a row", 4)
@@ -914,9 +911,9 @@ def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
         if limit is None:
             raise RejectedError("a price: a device without a memory limit")
         windows.allowance.spend(len(windows.unit) * 2 * calculating(bits))
-        space += integer(mu, 0, MAX_MULTIPLIER, "a price") * int(whole * limit)
-        for unit, members in enumerate(windows.members):
-            weight[unit][d] += mu * int(whole * sum(problem.need[v] for v in members))
+        space += integer(mu, 0, MAX_MULTIPLIER, "a price") * int(problem.whole * limit)
+        for unit, need in enumerate(problem.need):
+            weight[unit][d] += mu * int(problem.whole * need)
     pairs = zip(weight, possible, strict=True)
     return space < sum(min(row[d] for d in left) for row, left in pairs)
 
@@ -969,20 +966,20 @@ class Series:
         self.degree = [3 + len(after) + len(before) + len(rule) for after, before, rule in says]
 
     def _link(self, windows: Windows) -> None:
-        tensors: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for u, v, tensor in windows.problem.edges:
-            tensors[u, v].append(tensor)
         # By identity, since tensors of one size share their delays.
         tables = {id(delay): delay for delay in windows.departure.values()}
-        cells = self.k * self.k * (len(tables) + len(windows.problem.edges) - len(tensors))
-        self.allowance.spend(3 * cells, 500 * len(tensors) + 8 * cells + 100 * len(tables))
+        cells, edges = self.k * self.k, windows.problem.edges
+        size = 500 * len(edges) + (8 * cells + 100) * len(tables)
+        self.allowance.spend(3 * cells * len(tables), size)
         for name, delay in tables.items():
             tables[name] = [[x if x <= self.horizon else NEVER for x in row] for row in delay]
-        for (u, v), several in tensors.items():
-            first, *others = (tables[id(windows.departure[tensor])] for tensor in several)
-            for other in others:
-                first = [list(map(max, *rows)) for rows in zip(first, other, strict=True)]
-            self.after[u][v] = first
+        for u, v, tensor in edges:
+            delay = tables[id(windows.departure[tensor])]
+            if u in self.before[v]:
+                self.allowance.spend(3 * cells, 8 * cells)
+                both = zip(self.after[u][v], delay, strict=True)
+                delay = [list(map(max, *rows)) for rows in both]
+            self.after[u][v] = delay
             self.before[v].add(u)
         for v in range(self.sink):
             if not self.after[v]:
@@ -1034,13 +1031,12 @@ class Series:
     def _count_memory(self, windows: Windows) -> None:
         problem, position = windows.problem, {v: i for i, v in enumerate(windows.problem.order)}
         self.allowance.spend(3 * (self.sink + self.k) * calculating(2 * problem.bits_of_memory))
-        needs = [sum((problem.need[v] for v in group), Fraction(0)) for group in windows.members]
-        common = common_denominator(needs, self.allowance)
+        common = common_denominator(problem.need, self.allowance)
         #: One unit of memory.
-        self.unit = Fraction(math.gcd(*(int(need * common) for need in needs)) or 1, common)
+        self.unit = Fraction(math.gcd(*(int(need * common) for need in problem.need)) or 1, common)
         self.capacity = [None if x is None else x // self.unit for x in problem.capacity]
         self.need = [0] * (self.sink + 1)
-        for group, need in zip(windows.members, needs, strict=True):
+        for group, need in zip(windows.members, problem.need, strict=True):
             self.need[min(group, key=position.__getitem__)] = int(need / self.unit)
         totals = accumulate(sum(self.need[v] for v in part) for part in reversed(self.parts))
         self.need_after = [0, *totals][-2::-1]  # memory of all parts after each one
@@ -1426,9 +1422,12 @@ class Encoding:
         demand(len(self.multipliers) in (0, k), "record: not one multiplier per device")
         self.memory_scale = not_negative(record.get("memory_scale"))
         self.variables = 1
+        #: By unit and possible device: the literal, and the time that all its vertices run there.
         self._place: list[dict[int, int]] = []
-        for devices in possible:
+        self.work: list[dict[int, int]] = []
+        for members, devices in zip(problem.members, possible, strict=True):
             self._place.append({d: TRUE if len(devices) == 1 else self.new() for d in devices})
+            self.work.append({d: sum(windows.time(v, d) for v in members) for d in devices})
         self.start: list[Moment] = []
         self.end: list[Moment] = []
         for v, unit in enumerate(problem.unit):
@@ -1545,7 +1544,7 @@ def precedence(code: Encoding) -> Iterator[Clause]:
         yield from code.longer(a, b, known, code.end[u], code.start[v])
 
 
-def turns(code: Encoding) -> Iterator[Clause]:
+def no_overlap(code: Encoding) -> Iterator[Clause]:
     """Of two vertices on one device, one ends before the other starts.
 
     Two literals mean "ends before", one for either order; without a choice of devices, one and its
@@ -1599,7 +1598,7 @@ def memory(code: Encoding) -> Iterator[Clause]:
     bits = length((scale, *(limit for limit in problem.capacity if limit is not None)))
     calculation = calculating(2 * problem.bits_of_memory + bits)
     code.allowance.spend((2 * len(problem.vertices) + len(problem.capacity)) * calculation)
-    needs = [math.floor(scale * sum(problem.need[v] for v in unit)) for unit in problem.members]
+    needs = [math.floor(scale * need) for need in problem.need]
     for d, limit in enumerate(problem.capacity):
         if limit is not None and scale:
             weights = [(need, code.place(unit, d)) for unit, need in enumerate(needs)]
@@ -1650,15 +1649,12 @@ def least_loads(code: Encoding) -> Iterator[Clause]:
     cells = len(windows.unit) * len(code.problem.devices)
     code.allowance.spend(len(y) * (len(y) + 2 * cells), 150 * cells)
     taken = [y_d * room(windows, set(range(len(windows.unit))), d) for d, y_d in enumerate(y)]
-    work = [
-        {d: sum(windows.time(v, d) for v in members) for d in windows.possible[unit]}
-        for unit, members in enumerate(windows.members)
-    ]
-    total = sum(min(y[d] * time for d, time in row.items()) for row in work) if y else 0
+    total = sum(min(y[d] * time for d, time in row.items()) for row in code.work) if y else 0
     for d, y_d in enumerate(y):
         if y_d:
             least = -((sum(taken) - taken[d] - total) // y_d)
-            away = [(row[d], -code.place(unit, d)) for unit, row in enumerate(work) if d in row]
+            work = enumerate(code.work)
+            away = [(row[d], -code.place(unit, d)) for unit, row in work if d in row]
             yield from at_most(code, away, sum(time for time, _ in away) - max(0, least))
 
 
@@ -1674,7 +1670,8 @@ def at_most(code: Encoding, weights: list[tuple[int, int]], limit: int) -> Itera
     there = [(weight, literal) for weight, literal in weights if literal != FALSE]
     limit -= sum(weight for weight, literal in there if literal == TRUE)
     items = sorted((-weight, literal) for weight, literal in there if weight and literal != TRUE)
-    if limit >= -sum(weight for weight, _ in items):
+    backwards = [-weight for weight, _ in reversed(items)]
+    if limit >= sum(backwards):
         return
     demand(limit <= MAX_COUNTED, "a load or memory limit is too large to count")
     if limit < 0:
@@ -1682,15 +1679,9 @@ def at_most(code: Encoding, weights: list[tuple[int, int]], limit: int) -> Itera
         return
     bits, held = 2 + (limit >> 11), len(items) * (100 + limit // 7)
     code.allowance.spend(4 * len(items) * bits, held)
-    sums = [1]  # per position from the end: the sums of all subsets, as bits
-    most = [0]  # per position from the end: the sum of all weights
-    for weight, _ in reversed(items):
-        # A weight above the limit adds no sum that matters, and may be too large a shift.
-        more = sums[-1] << -weight if -weight <= limit else 0
-        sums.append((sums[-1] | more) & ((2 << limit) - 1))
-        most.append(most[-1] - weight)
-    sums.reverse()
-    most.reverse()
+    # Of the weights from each position on: the sums of all subsets, and the sum of all.
+    sums = [*sums_of_subsets(backwards, limit)][::-1]
+    most = [*accumulate(backwards, initial=0)][::-1]
     nodes: dict[int, int] = {limit: TRUE}
     for i, (weight, literal) in enumerate(items):
         following: dict[int, int] = {}
@@ -1715,7 +1706,7 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
     renumbered in the order of their first units, those with more work first. Then a unit is on the
     next device of a class only if an earlier unit is on the device before it.
     """
-    problem, windows = code.problem, code.windows
+    problem = code.problem
     matrices = {id(delay): delay for delay in code.windows.delay.values()}.values()
     n, k = len(problem.vertices), len(problem.devices)
     code.allowance.spend(n * (10 + 3 * k))
@@ -1730,18 +1721,11 @@ def alike_devices(code: Encoding) -> Iterator[Clause]:
             and all(m[d][f] == m[e][f] and m[f][d] == m[f][e] for m in matrices for f in others)
         )
 
-    classes: list[list[int]] = []
+    classes: dict[int, list[int]] = defaultdict(list)
     for d in range(k):
-        known = next((known for known in classes if alike(known[0], d)), [])
-        if not known:
-            classes.append(known)
-        known.append(d)
-    work = [
-        max(sum(windows.time(v, d) for v in members) for d in windows.possible[unit])
-        for unit, members in enumerate(windows.members)
-    ]
-    units = sorted(range(len(work)), key=lambda unit: (-work[unit], unit))
-    for d, e in chain(*map(pairwise, classes)):
+        classes[next((first for first in classes if alike(first, d)), d)].append(d)
+    units = sorted(range(len(code.work)), key=lambda unit: (-max(code.work[unit].values()), unit))
+    for d, e in chain(*map(pairwise, classes.values())):
         for i, unit in enumerate(units):
             if code.place(unit, e) != FALSE:
                 yield [-code.place(unit, e), *(code.place(other, d) for other in units[:i])]
@@ -1765,7 +1749,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
     classes: dict[object, list[int]] = defaultdict(list)
     for v in range(n):
         if v not in bound and len(code.windows.members[problem.unit[v]]) == 1:
-            need = str(problem.need[v])  # since many numbers can share one hash
+            need = str(problem.need[problem.unit[v]])  # since many numbers can share one hash
             inputs = tuple(sorted(tensor for _, tensor in problem.inputs[v]))
             outputs = tuple(sorted((w, id(delay[tensor])) for w, tensor in problem.outputs[v]))
             classes[tuple(code.windows.run[v]), need, inputs, outputs].append(v)
@@ -1776,7 +1760,7 @@ def alike_vertices(code: Encoding) -> Iterator[Clause]:
 Family = Callable[[Encoding], Iterator[Clause]]
 
 FAMILIES: tuple[Family, ...] = (
-    *(one_device, thresholds, run_times, precedence, turns, apart, memory),
+    *(one_device, thresholds, run_times, precedence, no_overlap, apart, memory),
     *(windows_by_device, loads, least_loads, alike_devices, alike_vertices),
 )
 

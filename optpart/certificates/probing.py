@@ -21,7 +21,6 @@ from optpart.certificates.arithmetic import Record
 from optpart.certificates.check import (
     MAX_CERTIFICATE,
     Windows,
-    common_denominator,
     too_much_work,
     waits,
 )
@@ -216,7 +215,7 @@ class _Search(Refutation):
         self._start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
         # Both count memory in whole units, but not in the same ones.
         need, _ = whole_memory(instance, relax=True)
-        theirs = _whole(windows) * sum(windows.problem.need)
+        theirs = windows.problem.whole * sum(windows.problem.need)
         self._unit = Fraction(int(need.sum()), max(1, int(theirs)))
 
     def _begin(self, window: Known, limit: int) -> Sharpening:
@@ -368,7 +367,7 @@ class _Trimming:
             return []
         if isinstance(end, _Full):
             there = [v for v, unit in enumerate(facts.unit) if facts.possible[unit] == [end.d]]
-            chosen = _crowd(facts, end.d, there, needs)
+            chosen = _overload(facts, end.d, there, needs)
             for v in chosen:
                 for e in range(k):
                     if e != end.d:
@@ -388,7 +387,7 @@ class _Trimming:
             return []
         needs.out.remove((unit, d))
         if isinstance(event, _Alone):
-            chosen = _crowd(facts, d, facts.members[unit], needs)
+            chosen = _overload(facts, d, facts.members[unit], needs)
             return [["not", unit, d, [["full", d, chosen]]]]
         inner = _Needs(needs.base.assuming(unit, d))
         why = self.claims(facts.assuming(unit, d), event.trial, inner)
@@ -426,7 +425,7 @@ def _joined(claims: Iterable[Claim]) -> list[Claim]:
     return joined
 
 
-def _crowd(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
+def _overload(facts: Windows, d: int, vertices: list[int], needs: _Needs) -> list[int]:
     """Return vertices that do not fit on a device one after another, and need their times."""
     jobs = [(facts.head[v][d], facts.time(v, d), facts.tail[v][d]) for v in vertices]
     subset = _fewest(jobs, facts.horizon + 1)
@@ -460,13 +459,6 @@ def _fewest(jobs: list[tuple[int, int, int]], t: int) -> tuple[int, int, list[in
     return best
 
 
-def _whole(windows: Windows) -> int:
-    """Return how many units of the checker one unit of memory is."""
-    problem = windows.problem
-    limits = (limit for limit in problem.capacity if limit is not None)
-    return common_denominator((*problem.need, *limits), windows.allowance)
-
-
 def _weight(windows: Windows, work: _Work, unit: int, d: int) -> int:
     """Return what a unit weighs on a device; see ``too_much_work`` of the checker."""
     total = 0
@@ -476,9 +468,8 @@ def _weight(windows: Windows, work: _Work, unit: int, d: int) -> int:
             early = windows.head[v][d] + run - begin
             late = end - (windows.horizon - windows.tail[v][d] - run)
             total += y * max(0, min(early, late, run, end - begin))
-    need = sum(windows.problem.need[v] for v in windows.members[unit])
     prices = sum(mu for device, mu in work.prices if device == d)
-    return total + prices * int(_whole(windows) * need)
+    return total + prices * int(windows.problem.whole * windows.problem.need[unit])
 
 
 def _need_work(facts: Windows, work: _Work, needs: _Needs) -> None:

@@ -124,7 +124,7 @@ def _sums(windows: Windows, tier: str, record: dict[str, Any]) -> dict[str, byte
         for d in devices:
             name[unit, d] = len(name) + 1
     rows: list[Row] = [({name[u, d]: 1 for d in on}, 1) for u, on in enumerate(windows.possible)]
-    limits = (_limits if tier == "load" else _turns)(windows, record)
+    limits = (_limits if tier == "load" else _one_machine)(windows, record)
     weight = dict.fromkeys(name, Fraction(0))
     for amount, _, price in limits:
         for at, x in amount.items():
@@ -154,14 +154,12 @@ def _limits(windows: Windows, record: dict[str, Any]) -> list[Limit]:
             }
             limits.append((load, Fraction(room(windows, chosen, d)), y))
         if (mu := number(record["memory"][d])) and capacity is not None:
-            needs = {
-                (u, d): Fraction(sum(problem.need[v] for v in windows.members[u])) for u in there
-            }
+            needs = {(u, d): problem.need[u] for u in there}
             limits.append((needs, Fraction(capacity), mu))
     return limits
 
 
-def _turns(windows: Windows, record: dict[str, Any]) -> list[Limit]:
+def _one_machine(windows: Windows, record: dict[str, Any]) -> list[Limit]:
     """Return the vertices that take too long between their least head and their least tail."""
     d, listed = record["device"], record["vertices"]
     head, tail = ({v: side[v][d] for v in listed} for side in (windows.head, windows.tail))

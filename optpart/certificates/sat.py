@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from optpart.base.children.losses import lose
+from optpart.base.children.failures import record_failure
 from optpart.base.children.scratch import Scratch
 from optpart.base.children.worker import python
 from optpart.base.errors import InputError
@@ -130,7 +130,7 @@ def _run(scratch: Scratch, seconds: float) -> str:
 
 def _failed(why: str) -> str:
     """Record the failure of the process, and return it as a reason."""
-    lose("the SAT solver", why)
+    record_failure("the SAT solver", why)
     return f"the SAT solver {why}"
 
 

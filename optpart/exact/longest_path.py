@@ -70,14 +70,14 @@ def _path(
     inputs: dict[int, list[int]] = defaultdict(list)
     for v, tensor in zip(graph.edge_target.tolist(), graph.edge_tensor.tolist(), strict=True):
         inputs[v].append(tensor)
-    ending: dict[tuple[object, Fraction], list[Task]] = defaultdict(list)
+    ending_at: dict[tuple[object, Fraction], list[Task]] = defaultdict(list)
     for task, at in use.items():
         for resource in at.what:
-            ending[resource, at.end].append(task)
+            ending_at[resource, at.end].append(task)
 
     def before(task: Task) -> list[Task]:
         queue = use[task].what if task in use else ()
-        found = [other for resource in queue for other in ending[resource, start[task]]]
+        found = [other for resource in queue for other in ending_at[resource, start[task]]]
         if isinstance(task, int):
             crossings = ((tensor, where[task]) for tensor in inputs[task])
             found += (each for each in crossings if arrival.get(each) == start[task])

@@ -121,7 +121,7 @@ class SolverRun(ABC, Generic[T]):
                             if message.value is not None:
                                 self.raise_to(message.value, task)
                             self.finish(status)
-        except SolverLateError:  # what it had found and proven before has been heard
+        except SolverLateError:  # what it had found and proven before has arrived
             self.record.end(Termination.TIME_LIMIT, "time limit")
         except SolverTooLargeError as error:
             self.record.end(Termination.MEMORY_LIMIT, str(error))

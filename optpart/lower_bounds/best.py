@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Literal, Protocol
 
 from optpart.base import clock
-from optpart.base.children.losses import Losses
+from optpart.base.children.failures import Failures
 from optpart.base.registry import Registry
 from optpart.lower_bounds.branching import branching_bound
 from optpart.lower_bounds.cases import cases_bound
+from optpart.lower_bounds.colocation import colocation_bound
 from optpart.lower_bounds.critical_path import critical_path_bound
 from optpart.lower_bounds.crossings import crossings_bound
 from optpart.lower_bounds.destructive import destructive_bound
@@ -80,6 +81,7 @@ _ROWS = (
         "critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x, seconds)
     ),
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x, seconds)),
+    Bound("colocation", "timed", lambda x, *, seconds, makespan: colocation_bound(x, seconds)),
     Bound("cases", "anytime", cases_bound),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),
@@ -226,13 +228,13 @@ def _each(
     def computed(bound: Bound, limit: float, known: Fraction | None = None) -> LowerBound:
         if begins is not None:
             begins(bound.name)
-        begin, losses = clock.now(), Losses()
+        begin, failures = clock.now(), Failures()
         if known is None or bound.rise is None:
             value = bound.compute(instance, seconds=limit, makespan=makespan)
         else:
             value = bound.rise(instance, limit, makespan, known=known)
         took = clock.now() - begin
-        return LowerBound(bound.name, value, took, limit, "; ".join(losses.described()))
+        return LowerBound(bound.name, value, took, limit, "; ".join(failures.described()))
 
     sharing = reserved = sum(bound.cost != "cheap" for bound in bounds)
     done = False

@@ -150,7 +150,7 @@ class Runs:
     ) -> tuple[float, Run] | None:
         """Grow a tree along the pairs that cross least, until it is too large for the device."""
         need, work = self._need, self._work[d]
-        held, busy, paid = need[root], work[root], 0.0
+        held, busy, spent = need[root], work[root], 0.0
         inside = {root}
         steps: list[tuple[int, int]] = []
         size = work if room is None else need
@@ -162,16 +162,16 @@ class Runs:
                 if unit not in inside:
                     heapq.heappush(reached, (crossing[back][pair], -size[unit], unit, pair, back))
             if room is not None and held > room:
-                return paid - reach, _run(root, d, steps, None)
+                return spent - reach, _run(root, d, steps, None)
             if longest is not None and busy > longest:
-                return paid - reach, _run(root, d, steps, longest)
+                return spent - reach, _run(root, d, steps, longest)
             while reached and reached[0][2] in inside:
                 heapq.heappop(reached)
             if not reached:
                 return None
             cost, _, unit, pair, back = heapq.heappop(reached)
-            paid += cost
-            if paid >= reach:
+            spent += cost
+            if spent >= reach:
                 return None
             inside.add(unit)
             steps.append((pair, back))

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from optpart.base.children import relay
+from optpart.base.children import worker_actor
 from optpart.base.children.worker import Channel, WorkerDiedError
 from optpart.base.errors import ArgumentError, InputError
 from optpart.methods import registry
@@ -27,7 +27,7 @@ from optpart.version import __version__
 #: Seconds to wait for an answer of the scheduler or a worker, and for the first worker.
 _PATIENCE = 20.0
 
-#: Seconds in which a relay answers, even if there is nothing to say.
+#: Seconds in which a actor answers, even if there is nothing to say.
 _POLL = 1.0
 
 _ENGINES = "use local, dask, dask://HOST:PORT, tcp://HOST:PORT or tls://HOST:PORT of a scheduler"
@@ -227,7 +227,7 @@ class _Remote(Channel):
         self.threads = len(taken)
         self._cluster, self._taken = cluster, taken
         self._future: Any = None if not taken else cluster.client.submit(
-            relay.Relay, module, actor=True, workers=taken[:1], pure=False
+            worker_actor.WorkerActor, module, actor=True, workers=taken[:1], pure=False
         )  # fmt: skip
         super().__init__()
         self._begin()
@@ -251,7 +251,7 @@ class _Remote(Channel):
             self._received.put(WorkerDiedError(where))
 
     def _actor(self) -> Any:
-        """Wait for the relay, as long as its worker may still have time for it."""
+        """Wait for the actor, as long as its worker may still have time for it."""
         while True:
             try:
                 return self._future.result(timeout=_POLL)
@@ -260,7 +260,7 @@ class _Remote(Channel):
                     raise
 
     def stop(self) -> None:
-        """Let go of the relay, which ends the process."""
+        """Let go of the actor, which ends the process."""
         self._sent.put(None)
         if self._future is not None:
             with suppress(Exception):  # there may be no scheduler any more
@@ -325,7 +325,7 @@ def connected(
                     n_workers=processes,
                     threads_per_worker=1,
                     dashboard_address=None,
-                    preload=[relay.__name__],
+                    preload=[worker_actor.__name__],
                     silence_logs=logging.CRITICAL,
                 )
             )

@@ -1,4 +1,4 @@
-"""Crowding: whether the loads of devices decide how long a schedule is, or only its paths."""
+"""Whether the loads of devices decide how long a schedule is, or only its paths."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from optpart.kernels.compiled import Arrays
 
-#: An instance is crowded if all devices together need at least this share of a longest path for all
-#: of the work.
+#: An instance is load-bound if all devices together need at least this share of a longest path for
+#: all of the work.
 _LOAD_BOUND = 0.5
 
 #: Numbers of vertices of large graphs; beyond them, nothing was measured.

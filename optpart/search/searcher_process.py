@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from optpart.base import clock
-from optpart.base.children.losses import lose, pass_on
+from optpart.base.children.failures import record_failure, record_failures
 from optpart.base.children.worker import Pool, Worker, WorkerDiedError
 from optpart.search.messages import Bounded, Improvement, Moves, SearcherTask
 
 
 class SearcherProcess:
-    """A worker process. If it dies, its earlier messages remain valid, and its death is a loss.
+    """A worker process. If it dies, that is recorded, and its earlier messages remain valid.
 
     The process starts immediately, so that it is ready when its task arrives.
 
@@ -24,7 +24,7 @@ class SearcherProcess:
     Attributes
     ----------
     begun : float or None
-        When its first message was heard, by :func:`optpart.base.clock.now`.
+        When its first message was received, by :func:`optpart.base.clock.now`.
     lost : str
         Why it has died; empty if it has not.
     """
@@ -68,8 +68,8 @@ class SearcherProcess:
         """End the process; if it has failed before, or anything in it, record that."""
         died = self.worker.failure if isinstance(self.worker, Worker) else ""
         if self.lost or died:
-            lose(f"searcher {self.number}", f"its process {self.lost or died}")
+            record_failure(f"searcher {self.number}", f"its process {self.lost or died}")
         self.lost = ""
-        pass_on(*self._missing)
+        record_failures(*self._missing)
         self._missing = ()
         self.worker.stop()

@@ -8,7 +8,7 @@ import numpy as np
 
 from optpart.base import clock
 from optpart.base.children.caller import Caller
-from optpart.base.children.losses import Losses
+from optpart.base.children.failures import Failures
 from optpart.search.bounding import bounded
 from optpart.search.messages import Bounded, Improvement, Moves, SearcherTask
 from optpart.search.searcher import searcher
@@ -20,7 +20,7 @@ _COUNT = 1.0
 def main() -> None:
     """Run the only task of the caller, receiving layouts of other searchers meanwhile."""
     caller = Caller()
-    losses = Losses()
+    failures = Failures()
     task: SearcherTask = caller.receive()
     begin = clock.now()
     caller.send(Moves(0, Counter()))  # it has begun
@@ -45,7 +45,7 @@ def main() -> None:
             caller.send(Improvement(own.best, own.value))
         if clock.now() - counted > _COUNT:
             counted = clock.now()
-            caller.send(Moves(own.moves, own.improvements, losses.described()))
-    caller.send(Moves(own.moves, own.improvements, losses.described()))
+            caller.send(Moves(own.moves, own.improvements, failures.described()))
+    caller.send(Moves(own.moves, own.improvements, failures.described()))
     while True:  # until the caller ends it: a process that ends by itself has died
         caller.receive()

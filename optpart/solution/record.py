@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optpart.base import clock
-from optpart.base.children.losses import Losses, lose
+from optpart.base.children.failures import Failures, record_failure
 from optpart.solution.goal import MINIMISED, Measure, objective_gap
 from optpart.solution.job import Job
 from optpart.solution.result import Progress, Result, Watch, conclude
@@ -71,7 +71,7 @@ class Record:
         self.reason = ""
         self._watch = watch
         self._told = self.begin
-        self._losses = Losses()
+        self._failures = Failures()
 
     @property
     def seconds(self) -> float:
@@ -199,10 +199,10 @@ class Record:
         workers : int, optional
             How many have worked; by default, those of the budget.
         """
-        missing = self._losses.described()
+        missing = self._failures.described()
         termination = self.termination
         if termination is Termination.FAILED:
-            lose(method, self.reason)
+            record_failure(method, self.reason)
         elif missing and termination is not Termination.INTERRUPTED:
             termination = Termination.FAILED
         return conclude(

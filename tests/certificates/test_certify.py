@@ -362,7 +362,7 @@ def test_the_solver_and_its_files_end_with_the_command(
             assert process.poll() is None
             time.sleep(0.01)
         (folder,) = place.iterdir()
-        assert working_on(folder) == 2  # solver and keeper
+        assert working_on(folder) == 2  # solver and watchdog
         process.send_signal(number)
         process.wait()
     finally:

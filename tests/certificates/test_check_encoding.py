@@ -238,8 +238,8 @@ def some_schedules() -> Iterator[tuple[Problem, Fraction, list[int], list[Fracti
         schedule = retime(instance, placement, random_order(rng, instance))
         problem = problem_of(instance)
         used = [Fraction(0)] * len(problem.devices)
-        for v, d in enumerate(placement.tolist()):
-            used[d] += problem.need[v]
+        for members, need in zip(problem.members, problem.need, strict=True):
+            used[placement[members[0]]] += need
         if all(c is None or u <= c for u, c in zip(used, problem.capacity, strict=True)):
             start = schedule.start.fractions()
             yield problem, schedule.makespan(instance), placement.tolist(), start
@@ -421,7 +421,7 @@ MUTANTS: dict[str, tuple[Family, Family]] = {
     "thresholds": (check.thresholds, thresholds_backwards),
     "run_times": (check.run_times, longer_lag(check.run_times)),
     "precedence": (check.precedence, longer_lag(check.precedence)),
-    "turns": (check.turns, longer_lag(check.turns)),
+    "no_overlap": (check.no_overlap, longer_lag(check.no_overlap)),
     "apart": (check.apart, always_apart),
     "memory": (check.memory, lower_limit(check.memory)),
     "windows_by_device": (check.windows_by_device, narrower_windows),

@@ -25,7 +25,7 @@ from optpart.certificates.check import (
     Problem,
     RejectedError,
     Windows,
-    in_turns,
+    one_machine_bound,
     refute_by_probing,
     waits,
 )
@@ -136,10 +136,12 @@ def test_work_is_compared_with_memory_as_well() -> None:
 
 def test_a_device_is_full_when_its_jobs_interrupt_each_other() -> None:
     allowance = Allowance()
-    assert in_turns([], allowance) == 0
-    assert in_turns([(0, 3, 1), (1, 1, 5)], allowance) == 7  # the second interrupts the first
-    assert in_turns([(2, 0, 4)], allowance) == 6
-    assert in_turns([(0, 2, 0), (0, 2, 3), (9, 1, 0)], allowance) == 10
+    assert one_machine_bound([], allowance) == 0
+    assert (
+        one_machine_bound([(0, 3, 1), (1, 1, 5)], allowance) == 7
+    )  # the second interrupts the first
+    assert one_machine_bound([(2, 0, 4)], allowance) == 6
+    assert one_machine_bound([(0, 2, 0), (0, 2, 3), (9, 1, 0)], allowance) == 10
 
 
 @pytest.mark.parametrize(
@@ -325,4 +327,4 @@ def filled(windows: Windows, unit: int, d: int) -> bool:
     """Whether the members of a unit do not fit on a device one after another."""
     members = windows.members[unit]
     jobs = [(windows.head[v][d], windows.time(v, d), windows.tail[v][d]) for v in members]
-    return in_turns(jobs, windows.allowance) > windows.horizon
+    return one_machine_bound(jobs, windows.allowance) > windows.horizon

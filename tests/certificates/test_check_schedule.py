@@ -163,8 +163,8 @@ def test_they_read_the_same_instance() -> None:
                 for e in range(k):
                     assert problem.delay(tensor, d, e) == instance.delay(int(tensor2), d, e)
         if instance.model.memory == "estimate":
-            need = [sum(problem.need[v] for v in members) for members in instance.units]
-            assert need == instance.static_memory.fractions()
+            assert problem.members == [members.tolist() for members in instance.units]
+            assert problem.need == instance.static_memory.fractions()
             assert problem.capacity == list(instance.cluster.memory)
 
 

@@ -221,8 +221,8 @@ class TestExactness:
 
 def command_of(scratch: Scratch) -> int:
     """The process that works in a folder."""
-    keeper = str(scratch._keeper.pid)
-    return int(subprocess.run(["pgrep", "-P", keeper], capture_output=True, check=True).stdout)
+    watchdog = str(scratch._watchdog.pid)
+    return int(subprocess.run(["pgrep", "-P", watchdog], capture_output=True, check=True).stdout)
 
 
 @needs_minizinc
@@ -232,7 +232,7 @@ class TestEnding:
         start = Scratch.start
 
         def cut_off(self: Scratch, command: Sequence[str], seconds: float) -> IO[bytes]:
-            """Let the keeper end the command once it has said its first solution."""
+            """Let the watchdog end the command once it has said its first solution."""
             limits.append((int(command[list(command).index("--time-limit") + 1]), seconds))
             script = f"{shlex.join(command)} | sed -u '/^{module._SOLUTION}$/q'; exec sleep 1000"
             return start(self, ["sh", "-c", script], 3.0)
@@ -331,5 +331,5 @@ def test_the_command_ends_with_a_caller_that_is_killed(
         (folder,) = place.iterdir()
         caller.kill()
     assert said == b'{"makespan": 1}\n'
-    while folder.exists():  # the keeper removes it after it has killed the command
+    while folder.exists():  # the watchdog removes it after it has killed the command
         time.sleep(0.01)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +159,35 @@ class TestResults:
 
     def test_compiled_kernels_call_short_ones_and_inner_functions(self) -> None:
         assert summed_at_once(np.arange(1, 4)) == (12, True)
+
+    def test_functions_of_others_are_compiled_as_ever(self) -> None:
+        code = """
+import numba
+import numpy as np
+import optpart.kernels.machine_code
+
+@numba.njit
+def inner(values, size):
+    some = values[:size].copy()
+    seen = np.zeros(size, numba.boolean)
+    return some.sum() + seen.sum()
+
+@numba.njit
+def outer(size):
+    zeros = np.zeros(size)
+    ones = np.full(size, 1)
+    return inner(zeros, size) + ones[0]
+
+@numba.njit
+def later(size):
+    seen = np.zeros(size, numba.boolean)
+    return seen.sum()
+
+print(outer(3), later(3))
+"""
+        command = [sys.executable, "-P", "-c", code]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.stdout == "1.0 0\n", run.stderr
 
 
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,62 +59,62 @@ def case(instance: Instance, cluster: bool = False, **asked: Any) -> Case:
 
 
 def shown(of: Case) -> tuple[list[tuple[str, Place, float]], list[tuple[str, int]]]:
-    turns, beside = plan(of)
+    sequence, beside = plan(of)
     return (
-        [(row.name, row.place, row.until) for row in turns],
+        [(row.name, row.place, row.until) for row in sequence],
         [(row.name, count) for row, count in beside],
     )
 
 
 class TestPlan:
     def test_small_is_for_cpsat_with_every_worker_and_a_search_at_the_end(self) -> None:
-        turns = [("cpsat", "here", 0.9), ("hybrid", "process", 1.0)]
-        assert shown(case(graph(60))) == (turns, [])
+        sequence = [("cpsat", "here", 0.9), ("hybrid", "process", 1.0)]
+        assert shown(case(graph(60))) == (sequence, [])
 
     def test_a_search_that_would_be_too_short_begins_only_if_cpsat_gives_up(self) -> None:
-        turns, _ = shown(case(graph(60), budget=Budget(10, 2)))
-        assert turns == [("cpsat", "here", 1.0), ("hybrid", "process", 1.0)]
+        sequence, _ = shown(case(graph(60), budget=Budget(10, 2)))
+        assert sequence == [("cpsat", "here", 1.0), ("hybrid", "process", 1.0)]
 
     def test_others_work_beside_cpsat_where_there_are_many_workers(self) -> None:
-        turns, beside = shown(case(graph(40), budget=Budget(60, 8)))
-        assert turns[:2] == [("cpsat", "here", 0.05), ("cpsat", "here", 0.9)]
+        sequence, beside = shown(case(graph(40), budget=Budget(60, 8)))
+        assert sequence[:2] == [("cpsat", "here", 0.05), ("cpsat", "here", 0.9)]
         assert beside == [("milp", 2), ("hybrid", 2)]
 
     def test_medium_is_for_search_beside_cpsat_which_begins_anew(self) -> None:
-        turns, beside = shown(case(graph(200), budget=Budget(60, 4)))
-        assert [(name, until) for name, _, until in turns] == [
+        sequence, beside = shown(case(graph(200), budget=Budget(60, 4)))
+        assert [(name, until) for name, _, until in sequence] == [
             ("cpsat", 0.05), ("cpsat", 0.4), ("cpsat", 1.0),
         ]  # fmt: skip
         assert beside == [("hybrid", 2)]
 
     @pytest.mark.parametrize("workers", [1, 2, 3])
     def test_few_workers_take_turns(self, workers: int) -> None:
-        turns, beside = shown(case(graph(200), budget=Budget(60, workers)))
-        assert [name for name, *_ in turns] == ["cpsat", "hybrid", "cpsat"]
+        sequence, beside = shown(case(graph(200), budget=Budget(60, workers)))
+        assert [name for name, *_ in sequence] == ["cpsat", "hybrid", "cpsat"]
         assert beside == []
 
     @pytest.mark.parametrize("vertices", [60, 200])
     def test_a_graph_in_series_is_also_for_the_method_of_that_name(self, vertices: int) -> None:
-        turns, beside = shown(case(chain(vertices)))
-        assert turns[0] == ("cpsat", "here", 0.05)
+        sequence, beside = shown(case(chain(vertices)))
+        assert sequence[0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
-        turns, beside = shown(case(chain(vertices), budget=Budget(60, 1)))
-        assert [name for name, *_ in turns][:2] == ["cpsat", "series"]
+        sequence, beside = shown(case(chain(vertices), budget=Budget(60, 1)))
+        assert [name for name, *_ in sequence][:2] == ["cpsat", "series"]
         assert beside == []
 
     def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
-        turns, beside = shown(case(chain(60, kinds=3)))
-        assert turns[:2] == [("series", "here", 0.1), ("cpsat", "here", 0.9)]
+        sequence, beside = shown(case(chain(60, kinds=3)))
+        assert sequence[:2] == [("series", "here", 0.1), ("cpsat", "here", 0.9)]
         assert shown(case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
-        turns, beside = shown(case(chain(60), budget=Budget(60, 1, deterministic=1)))
-        assert ([name for name, *_ in turns], beside) == (["cpsat", "hybrid"], [])
+        sequence, beside = shown(case(chain(60), budget=Budget(60, 1, deterministic=1)))
+        assert ([name for name, *_ in sequence], beside) == (["cpsat", "hybrid"], [])
 
     def test_blocks_are_for_the_method_of_pipelines(self) -> None:
-        turns, _ = shown(case(chain(20), goal=Goal("bottleneck", contiguous=True)))
-        assert [name for name, *_ in turns][:2] == ["pipeline", "cpsat"]
+        sequence, _ = shown(case(chain(20), goal=Goal("bottleneck", contiguous=True)))
+        assert [name for name, *_ in sequence][:2] == ["pipeline", "cpsat"]
 
     def test_large_is_for_search(self) -> None:
         assert shown(case(graph(2001))) == ([("search", "process", 1.0)], [])
@@ -123,8 +123,8 @@ class TestPlan:
     def test_on_a_cluster_a_search_from_here_is_spread_and_all_else_works_beside(
         self, vertices: int
     ) -> None:
-        turns, beside = shown(case(graph(vertices), budget=Budget(60, 16), cluster=True))
-        assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 1.0)]
+        sequence, beside = shown(case(graph(vertices), budget=Budget(60, 16), cluster=True))
+        assert sequence == [("cpsat", "here", 0.05), ("hybrid", "here", 1.0)]
         assert beside == [("cpsat", 7)]
 
     def test_all_of_a_cluster_searches_a_large_graph(self) -> None:
@@ -132,8 +132,12 @@ class TestPlan:
         assert shown(found) == ([("search", "here", 1.0)], [])
 
     def test_few_workers_of_a_cluster_take_turns(self) -> None:
-        turns, beside = shown(case(graph(200), budget=Budget(60, 3), cluster=True))
-        assert turns == [("cpsat", "here", 0.05), ("hybrid", "here", 0.9), ("cpsat", "here", 1.0)]
+        sequence, beside = shown(case(graph(200), budget=Budget(60, 3), cluster=True))
+        assert sequence == [
+            ("cpsat", "here", 0.05),
+            ("hybrid", "here", 0.9),
+            ("cpsat", "here", 1.0),
+        ]
         assert beside == []
 
     @pytest.mark.parametrize("vertices", [40, 60, 200])
@@ -148,15 +152,15 @@ class TestPlan:
         self, vertices: int, workers: int
     ) -> None:
         found = case(graph(vertices), goal=Goal(traffic=Fraction(5)), budget=Budget(60, workers))
-        turns, beside = shown(found)
-        assert {name for name, *_ in turns} == {"cpsat"}
-        assert len(turns) == 1 or beside
+        sequence, beside = shown(found)
+        assert {name for name, *_ in sequence} == {"cpsat"}
+        assert len(sequence) == 1 or beside
         assert "hybrid" not in dict(beside)
 
     def test_only_methods_that_know_the_rules_can_leave_them_out(self) -> None:
         found = case(graph(40), budget=Budget(60, 8), without=ALL)
-        turns, beside = shown(found)
-        assert ({name for name, *_ in turns}, beside) == ({"cpsat"}, [("milp", 2)])
+        sequence, beside = shown(found)
+        assert ({name for name, *_ in sequence}, beside) == ({"cpsat"}, [("milp", 2)])
 
     def test_a_goal_is_refused_only_if_no_member_supports_it(
         self, monkeypatch: pytest.MonkeyPatch
@@ -164,7 +168,7 @@ class TestPlan:
         row = Member("hybrid", "", "beside", lambda _: True)
         monkeypatch.setattr(members_module, "MEMBERS", (row,))
         assert registry.supports("auto", PAIR) == ""
-        assert [row.place for row in plan(case(PAIR)).turns] == ["process"]
+        assert [row.place for row in plan(case(PAIR)).sequence] == ["process"]
         limited = Goal(traffic=Fraction(5))
         assert registry.supports("auto", PAIR, limited) == "no member of auto supports it"
         with pytest.raises(UnsupportedError, match="no member of auto supports it"):

@@ -433,7 +433,7 @@ class _Static:
             queue=np.empty(tasks, dtype=np.int32),
             resources=np.zeros((resources, R_COLUMNS), dtype=np.int64),
             ends=np.zeros(resources + 1, dtype=np.int64),
-            ending=np.zeros(resources + 1, dtype=np.int64),
+            ending_resource=np.zeros(resources + 1, dtype=np.int64),
             pending=np.zeros(resources + 2, dtype=np.int32),
             use=np.zeros((2, k + 1), dtype=np.int64),
         )

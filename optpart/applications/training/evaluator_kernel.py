@@ -127,7 +127,7 @@ class Work(Struct):
     queue: Ints  # the heaps of all resources
     resources: LongMatrix  # resources × R_*
     ends: Longs  # heap of times when tasks end
-    ending: Longs  # and of their resources
+    ending_resource: Longs  # and of their resources
     pending: Ints  # resources that decide at this moment, after their number
     use: LongMatrix  # 2 × k + 1: bytes now, and at the peak
 
@@ -645,7 +645,7 @@ def _prepare(w: Work) -> None:
 def _execute(w: Work, counted: Any) -> Any:
     """Run all tasks, by rank, and return the time when the last one ends."""
     tasks, copies, resources = w.tasks, w.copies, w.resources
-    pending, ends, ending, use = w.pending, w.ends, w.ending, w.use
+    pending, ends, ending_resource, use = w.pending, w.ends, w.ending_resource, w.use
     _prepare(w)
     now, size = np.int64(0), 0
     devices = use.shape[1]
@@ -670,7 +670,7 @@ def _execute(w: Work, counted: Any) -> Any:
                 _wake(w, r)
                 continue
             resources[r, R_TASK] = v
-            size = heap_push(ends, ending, size, now + time, r)
+            size = heap_push(ends, ending_resource, size, now + time, r)
         if counted:
             for d in range(devices):
                 if use[0, d] > use[1, d]:
@@ -679,8 +679,8 @@ def _execute(w: Work, counted: Any) -> Any:
             return now
         now = ends[0]
         while size and ends[0] == now:
-            r = ending[0]
-            size = heap_pop(ends, ending, size)
+            r = ending_resource[0]
+            size = heap_pop(ends, ending_resource, size)
             v = resources[r, R_TASK]
             resources[r, R_TASK] = -1
             _wake(w, r)

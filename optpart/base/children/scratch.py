@@ -1,8 +1,8 @@
 """A temporary folder with a command that works in it; neither outlives the process that owns them.
 
-A process that is killed cannot clean up. Therefore a second process, the keeper, waits for the end
-of its standard input, which comes when the owner ends for any reason. It then kills the command and
-removes the folder.
+A process that is killed cannot clean up. Therefore a second process, the watchdog, waits for the
+end of its standard input, which comes when the owner ends for any reason. It then kills the command
+and removes the folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from optpart.base.children import keeper
+from optpart.base.children import watchdog
 from optpart.base.children.worker import spawn
 
 
@@ -47,8 +47,8 @@ class Scratch:
         self.folder = (place / f"{prefix}{secrets.token_hex(8)}").absolute()
 
     def __enter__(self) -> Scratch:
-        # The keeper starts first, so that the folder is removed whatever happens.
-        self._keeper = spawn([sys.executable, "-I", "-S", keeper.__file__, str(self.folder)])
+        # The watchdog starts first, so that the folder is removed whatever happens.
+        self._watchdog = spawn([sys.executable, "-I", "-S", watchdog.__file__, str(self.folder)])
         try:
             self.folder.mkdir(mode=0o700)
         except BaseException:
@@ -63,16 +63,16 @@ class Scratch:
         trace: TracebackType | None,
     ) -> None:
         self._dismiss()
-        # If the keeper was killed, the folder still exists.
+        # If the watchdog was killed, the folder still exists.
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dismiss(self) -> None:
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
+        assert self._watchdog.stdin is not None
+        assert self._watchdog.stdout is not None
         with suppress(BrokenPipeError):
-            self._keeper.stdin.close()
-        self._keeper.stdout.close()
-        self._keeper.wait()
+            self._watchdog.stdin.close()
+        self._watchdog.stdout.close()
+        self._watchdog.wait()
 
     def start(self, command: Sequence[str], seconds: float) -> IO[bytes]:
         """Start a command without input; return its standard output.
@@ -82,27 +82,27 @@ class Scratch:
         seconds : float
             Time limit, after which the command and everything it started are killed.
         """
-        assert self._keeper.stdin is not None
-        assert self._keeper.stdout is not None
-        with suppress(BrokenPipeError):  # if the keeper is dead, the command counts as killed
-            self._keeper.stdin.write(json.dumps([*command, seconds]).encode() + b"\n")
-            self._keeper.stdin.flush()
-        return self._keeper.stdout
+        assert self._watchdog.stdin is not None
+        assert self._watchdog.stdout is not None
+        with suppress(BrokenPipeError):  # if the watchdog is dead, the command counts as killed
+            self._watchdog.stdin.write(json.dumps([*command, seconds]).encode() + b"\n")
+            self._watchdog.stdin.flush()
+        return self._watchdog.stdout
 
     def wait(self) -> int | None:
         """Wait for the command and return its exit code, or ``None`` if it ran out of time.
 
         As in :mod:`subprocess`, a negative code stands for a signal.
         """
-        assert self._keeper.stdout is not None
-        while self._keeper.stdout.read(2**16):
+        assert self._watchdog.stdout is not None
+        while self._watchdog.stdout.read(2**16):
             pass
         try:
-            code: int | None = json.loads((self.folder / keeper.CODE).read_bytes())
+            code: int | None = json.loads((self.folder / watchdog.CODE).read_bytes())
         except FileNotFoundError:
             return -9
         return code
 
     def complaints(self) -> str:
         """Return the command's standard error."""
-        return (self.folder / keeper.ERRORS).read_text(encoding="utf-8", errors="replace")
+        return (self.folder / watchdog.ERRORS).read_text(encoding="utf-8", errors="replace")

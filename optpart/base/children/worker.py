@@ -14,7 +14,7 @@ from typing import Protocol
 
 from optpart.base.children import start
 from optpart.base.children.framing import pack, read, unpack, write
-from optpart.base.children.keeper import kill
+from optpart.base.children.watchdog import kill
 from optpart.base.limits import available_processors
 
 #: Seconds for a worker to end after it has closed its output.

@@ -315,19 +315,19 @@ def _renew(
     for y in range(kinds):
         fixed[y] = 0
     fixed[kinds - 1] = setting.direct[e]
-    paid = np.int64(0)
+    cost = np.int64(0)
     before = 0
     for y in range(x):
         d = device[y]
         far = steps.out[e, y, d] if steps.last[y] else 0
         fixed[steps.chain[y]] += steps.way[y, before, d] + steps.run[y, d] + far
         fixed[chains + d] += steps.run[y, d]
-        paid += setting.cost[0, y, d]
+        cost += setting.cost[0, y, d]
         before = d
     for y in range(kinds):
         weight[t, y] = weight[t - 1 if c > 1 else 0, y]
     weigh(steps, tables, t, setting.cost[0], e, x, FEWER_STEPS)
-    trail.made[x, t] = paid << SCALE
+    trail.made[x, t] = cost << SCALE
     for y in range(kinds):
         trail.made[x, t] += weight[t, y] * fixed[y]
 

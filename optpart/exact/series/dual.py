@@ -198,12 +198,14 @@ class Pricing:
                 after[i, d] = self._least_after(dual, i, d, int(known), labels, deadline)
             if i:
                 after[i, series.duration[series.cut(i)] < 0] = NEVER
-        paid = sum(
+        constant = sum(
             -((-int(x) * int(m)) >> self.shift)
             for x, m in zip(price, series.capacity, strict=True)
             if m >= 0
         )
-        return Dual(series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - paid)
+        return Dual(
+            series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - constant
+        )
 
     def _prices(self, capacity: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
         """Return prices that are best for the columns in the pool, the same for identical devices.

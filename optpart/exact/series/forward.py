@@ -204,7 +204,7 @@ class Forward:
             return self._choose(i, device, limit, room, beam, _COLUMNS_PER_LABEL * beam, deadline)
         series, dual = self.series, self.duals[0]
         # Labels of a part pay for its memory less all that there is.
-        paid = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
+        constant = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
         times, _, memory, last, history, dropped = extend(
             series,
             i,
@@ -214,7 +214,7 @@ class Forward:
                 np.zeros(1, dtype=np.int64),
                 np.zeros((1, series.devices), dtype=np.int64),
             ),
-            int(limit[0]) - paid,
+            int(limit[0]) - constant,
             beam,
             deadline,
         )
@@ -227,7 +227,7 @@ class Forward:
             np.where(np.arange(len(limit)) > 0, NEVER, limit),
             np.full(len(room), NEVER),
             beam,
-            dropped + paid if dropped < NEVER else NEVER,
+            dropped + constant if dropped < NEVER else NEVER,
             end,
             times[:, 0].copy(),
             memory,

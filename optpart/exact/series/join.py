@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.exact.series.kernel import grown, ordered, paid
+from optpart.exact.series.kernel import grown, memory_cost, ordered
 from optpart.exact.series.lattice import NEVER
 from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongMatrix, Longs, Struct
@@ -131,7 +131,7 @@ def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
             e, ends = columns.end[c], labels.time[i] + columns.span[c]
             bound = np.int64(-NEVER)
             for j in range(len(cut.price)):
-                cost = paid(cut.price[j], cut.shift, cut.capacity, taken)
+                cost = memory_cost(cut.price[j], cut.shift, cut.capacity, taken)
                 bound = max(bound, ends + cut.after[j, e] + cost)
             if bound >= cut.upper:
                 continue

@@ -154,7 +154,7 @@ def table(
 
 
 @inner
-def paid(price: Any, shift: int, capacity: Any, memory: Any) -> Any:
+def memory_cost(price: Any, shift: int, capacity: Any, memory: Any) -> Any:
     """Return what memory costs less what all that there is would cost, rounded down."""
     total = np.int64(0)
     for d in range(len(capacity)):
@@ -191,7 +191,7 @@ def _bound(
             longest = max(longest, least)
         total = longest + prices.rest_cost[j, node] + row[COST]
         if limits.pareto:
-            total += paid(prices.price[j], prices.shift, tasks.capacity, memory)
+            total += memory_cost(prices.price[j], prices.shift, tasks.capacity, memory)
         best = max(best, total)
     return best
 
@@ -409,7 +409,7 @@ def _refuted(
     for j in range(len(prices.price)):
         limit = limits.upper - row[COST] - prices.rest_cost[j, node]
         if limits.pareto:
-            limit -= paid(prices.price[j], prices.shift, tasks.capacity, row[MEMORY:])
+            limit -= memory_cost(prices.price[j], prices.shift, tasks.capacity, row[MEMORY:])
         if not _distribute(lattice, tasks, prices.remain[j], node, limit, scratch):
             return True
         # From the work of each set to that of all its subsets.

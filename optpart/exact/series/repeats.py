@@ -24,7 +24,7 @@ from itertools import pairwise, permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.base.children.losses import lose
+from optpart.base.children.failures import record_failure
 from optpart.exact.messages import Done, Incumbent, Limits, LowerBound
 from optpart.exact.process import (
     SolverDiedError,
@@ -163,7 +163,7 @@ def solve(path: Path, limits: Limits) -> Iterator[PathResult]:
     except (SolverLateError, SolverTooLargeError):
         return
     except SolverDiedError as error:
-        lose("the model of runs", error)
+        record_failure("the model of runs", error)
 
 
 def _sent(series: Series, order: list[int]) -> list[int] | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from optpart.base.children.losses import Losses, lose
+from optpart.base.children.failures import Failures, record_failure
 from optpart.base.children.worker import LOCAL, Pool
 from optpart.base.limits import available_processors
 from optpart.exact.series.bound import SERIES
@@ -31,7 +31,7 @@ from optpart.solution.result import Budget, Progress, Result, Watch
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 
-#: Seconds to wait for a message of one member before the others are heard.
+#: Seconds to wait for a message of one member before those of the others are received.
 _LISTENING = 0.02
 
 #: Share of the time for bounds beside a member, and most seconds.
@@ -127,7 +127,7 @@ class _Run:
         return replace(result, schedule_by=self.schedule_by, bound_by=self.bound_by)
 
     def _receive_last(self) -> None:
-        """Take what members have found and nobody has heard, after an interruption."""
+        """Take what members have found and nobody has received, after an interruption."""
         if self.record.termination is Termination.INTERRUPTED:
             for child in self.children:
                 self._listen(child)
@@ -141,14 +141,14 @@ class _Run:
 
     def _work(self) -> None:
         """Let the members of the plan work until there is a proof."""
-        turns, beside = self.plan
+        sequence, beside = self.plan
         if self.case.budget.deterministic is None and not self.case.budget.seconds:
             beside = ()  # a process would not even start
         hired: list[Child] = []
         begin, rounded = 0.0, False
-        self._hire(turns, beside)
-        for number, member in enumerate(turns):
-            if number == min(1, len(turns) - 1):
+        self._hire(sequence, beside)
+        for number, member in enumerate(sequence):
+            if number == min(1, len(sequence) - 1):
                 hired = [self._send(m, self._budget(n, 1.0, 0.0)) for m, n in beside]
             taken = sum(child.workers for child in hired if not child.ended)
             workers = max(1, self.case.budget.workers - taken)
@@ -159,7 +159,7 @@ class _Run:
                 continue
             if rounded and not member.gridless:
                 continue
-            final = number == len(turns) - 1
+            final = number == len(sequence) - 1
             if member.place == "here" or not self._worth_a_process(number, budget):
                 kept = self._bounding if final else 0.0
                 self._here(member, replace(budget, seconds=max(0.0, budget.seconds - kept)))
@@ -167,7 +167,7 @@ class _Run:
                     self._bound()
             else:
                 child = self._send(member, budget)
-                if number or final:  # most first turns end with a proof
+                if number or final:  # most first members end with a proof
                     self._bound()  # while the member works
                 self._await([child])
             if self.settled:
@@ -233,7 +233,7 @@ class _Run:
     # --- members ---------------------------------------------------------------------------
 
     def _here(self, member: Member, budget: Budget) -> None:
-        """Let a member work in this process, and hear the others whenever it reports."""
+        """Let a member work in this process, and receive from the others whenever it reports."""
 
         def watch(step: Progress) -> None:
             self._receive(member.name, step, verified=True)
@@ -249,9 +249,9 @@ class _Run:
         if self.case.cluster and not spread:
             budget = replace(budget, workers=min(budget.workers, available_processors()))
         options: dict[str, Any] = {"pool": self.pool} if spread else {}
-        losses = Losses()
+        failures = Failures()
         outcome = run_member(member.path, self._job(budget), watch, **options)
-        self._receive(member.name, outcome, verified=True, told=len(losses) > 0)
+        self._receive(member.name, outcome, verified=True, told=len(failures) > 0)
         if self.raised is not None:
             raise self.raised
         if outcome.termination is Termination.INTERRUPTED and not self.enough:
@@ -264,21 +264,21 @@ class _Run:
         self.children.append(child)
         return child
 
-    def _hire(self, turns: Sequence[Member], beside: Sequence[tuple[Member, int]]) -> None:
-        """Start the processes of what follows the first turn, if that is likely to be needed."""
+    def _hire(self, sequence: Sequence[Member], beside: Sequence[tuple[Member, int]]) -> None:
+        """Start the processes of what follows the first member, if that is likely to be needed."""
         timed = self.case.budget.deterministic is None
         if self.case.small or not timed or self.case.budget.seconds < 2 * SHORTEST:
             return
         for member, workers in beside:
             self.hired[member] = Child(member.name, workers, self.pool)
-        following = next((member for member in turns[1:] if member.place == "process"), None)
+        following = next((member for member in sequence[1:] if member.place == "process"), None)
         if following is not None:
             taken = sum(child.workers for child in self.hired.values())
             left = max(1, self.case.budget.workers - taken)
             self.hired[following] = Child(following.name, left, self.pool)
 
     def _await(self, awaited: list[Child]) -> None:
-        """Hear all members until these have ended or there is a proof."""
+        """Receive from all members until these have ended or there is a proof."""
         while not self.settled and (working := [child for child in awaited if not child.ended]):
             self._listen(working[0], _LISTENING)
             for child in self.children:
@@ -305,7 +305,7 @@ class _Run:
                 raise AssertionError(message.contradiction)
             self.ends.append((name, message))
             if message.termination is Termination.FAILED and not told:
-                lose(name, message.reason)
+                record_failure(name, message.reason)
             for measure, bound in message.bounds.items():
                 self._raise(name, bound, measure)
             if message.infeasible:
@@ -320,7 +320,7 @@ class _Run:
             self.record.take(schedule)
         elif broken := self.record.offer(schedule):
             self.ends.append((name, Outcome(Termination.FAILED, "")))
-            lose(name, f"its schedule: {broken}")
+            record_failure(name, f"its schedule: {broken}")
         if schedule is self.record.incumbent:
             self.schedule_by = name
 
@@ -367,7 +367,7 @@ class _Run:
         return gap is not None and gap <= _CLOSED and last == [Termination.ROUNDING]
 
     def _end(self) -> None:
-        """Say why the run ends; what failed in it is recorded when it is heard."""
+        """Say why the run ends; what failed in it is recorded as it arrives."""
         if self.settled:
             return
         reasons = [outcome.termination for _, outcome in self.ends]

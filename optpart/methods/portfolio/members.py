@@ -231,9 +231,9 @@ MEMBERS = (
 
 
 class Plan(NamedTuple):
-    """Members in turn, and members beside them with their workers."""
+    """Members one after another, and members beside them with their workers."""
 
-    turns: tuple[Member, ...]
+    sequence: tuple[Member, ...]
     beside: tuple[tuple[Member, int], ...]
 
 
@@ -261,17 +261,17 @@ def plan(case: Case) -> Plan:
         rows = [rows[0]._replace(place="process")]
     counts = [(row, row.workers(case.budget.workers)) for row in rows if row.place == "beside"]
     beside = tuple((row, count) for row, count in counts if count > 0)
-    turns: list[Member] = []
+    sequence: list[Member] = []
     for row in (row for row in rows if row.place != "beside"):
-        if turns:
-            again = turns[-1].name == row.name and not beside
-            if again or not case.worth_starting(row, row.until - turns[-1].until):
-                turns[-1] = turns[-1]._replace(until=row.until)
+        if sequence:
+            again = sequence[-1].name == row.name and not beside
+            if again or not case.worth_starting(row, row.until - sequence[-1].until):
+                sequence[-1] = sequence[-1]._replace(until=row.until)
             if again:
                 continue  # it would begin from its own schedule
-        turns.append(row)  # a turn that is too short begins only if the one before ends early
-    turns[-1] = turns[-1]._replace(until=1.0)
-    return Plan(tuple(turns), beside)
+        sequence.append(row)  # one that is too short begins only if the one before ends early
+    sequence[-1] = sequence[-1]._replace(until=1.0)
+    return Plan(tuple(sequence), beside)
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:

@@ -31,7 +31,7 @@ from optpart.base.children.scratch import Scratch
 with Scratch() as scratch:
     (scratch.folder / "large").write_bytes(bytes(1000))
     stream = scratch.start([sys.executable, "-P", "-c", {_STUBBORN!r}], 1000)
-    print(scratch._keeper.pid, stream.readline().decode(), flush=True)
+    print(scratch._watchdog.pid, stream.readline().decode(), flush=True)
     time.sleep(1000)
 """
 
@@ -60,13 +60,13 @@ def test_command_and_folder_end_with_a_user_that_is_killed(
     assert not list(place.iterdir())
 
 
-def test_signals_to_everybody_leave_the_keeper_time_to_clean_up(place: Path) -> None:
+def test_signals_to_everybody_leave_the_watchdog_time_to_clean_up(place: Path) -> None:
     with subprocess.Popen([sys.executable, "-P", "-c", _USER], stdout=subprocess.PIPE) as user:
         assert user.stdout is not None
-        keeper, *others = map(int, user.stdout.readline().split())
-        for process in (keeper, *others, user.pid):
+        watchdog, *others = map(int, user.stdout.readline().split())
+        for process in (watchdog, *others, user.pid):
             os.kill(process, signal.SIGTERM)
-    wait_for(lambda: all(map(gone, (keeper, *others))))
+    wait_for(lambda: all(map(gone, (watchdog, *others))))
     assert not list(place.iterdir())
 
 
@@ -117,10 +117,10 @@ def test_a_folder_is_made_where_it_is_asked_for(tmp_path: Path) -> None:
         Scratch(tmp_path / "nowhere").__enter__()
 
 
-def test_a_killed_keeper_leaves_no_folder(place: Path) -> None:
+def test_a_killed_watchdog_leaves_no_folder(place: Path) -> None:
     with Scratch() as scratch:
-        scratch._keeper.kill()
-        scratch._keeper.wait()
+        scratch._watchdog.kill()
+        scratch._watchdog.wait()
         scratch.start([shutil.which("true") or "true"], 1000)
         assert scratch.wait() == -9
     assert not list(place.iterdir())

@@ -221,8 +221,10 @@ def draw_vertices(axes: Axes, chart: Chart, page: Page, colouring: Colouring) ->
     wide = len(bars) > 0 and float(np.median(end - start)) * page.points(chart) > 6
     look = {"edgecolors": "white", "linewidths": 0.5} if wide else {"edgecolors": "face"}
     look = {"linewidths": 0.3, **look}
-    faces = colour[bars].tolist()
-    add_bars(axes, start, end, row[bars], page.bar, "vertices", facecolors=faces, zorder=2, **look)
+    colours = colour[bars].tolist()
+    add_bars(
+        axes, start, end, row[bars], page.bar, "vertices", facecolors=colours, zorder=2, **look
+    )
     _label_vertices(axes, chart, page, colouring)
     ticks = np.flatnonzero(chart.instant)
     if not len(ticks):
