@@ -1,10 +1,10 @@
 """Write the instance library: its instances, and the best known values of each.
 
 ``python bench/library.py build [--networks FOLDER]`` writes the instance files, but for those of
-``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``models`` from the
-networks that come with the library onnx, language models of published sizes and
-``instances/clusters``, and, if FOLDER holds the graphs that ``bench/extract_tensorflow.py`` writes,
-``tensorflow``.
+``classic``, which are written by hand: ``random`` and ``workflows`` from seeds, ``worst`` from
+``bench/results/worst``, ``models`` from the networks that come with the library onnx, language
+models of published sizes and ``instances/clusters``, and, if FOLDER holds the graphs that
+``bench/extract_tensorflow.py`` writes, ``tensorflow``.
 
 ``python bench/library.py index [--time-limit 60] [--workers 2] [--method auto] [NAME...]`` solves
 instances (all, or those of the named groups and names), and enters improvements into ``index.csv``
@@ -19,15 +19,16 @@ stopped: instances in that file are left out if this version had at least that t
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import product
+from itertools import count, product
 from pathlib import Path
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
 from bench.output import read_csv, write_csv
 from optpart.base.errors import InputError, OptpartError
@@ -41,8 +42,13 @@ from optpart.interop.formats import result as result_format
 from optpart.interop.formats.llm import Step
 from optpart.interop.generate import thesis
 from optpart.interop.generate.cluster import drawn_cluster
-from optpart.interop.generate.small import Tightness, small
-from optpart.interop.generate.workflow import Shape, workflow
+from optpart.interop.generate.sets import (
+    WORKFLOW_LINK,
+    WORKFLOW_MACHINES,
+    WORKFLOWS,
+    random_set,
+)
+from optpart.interop.generate.workflow import workflow
 from optpart.lower_bounds.best import best_bound
 from optpart.methods import registry
 from optpart.problem.instance import Instance
@@ -54,11 +60,7 @@ from optpart.study import library
 from optpart.study.library import folder
 from optpart.version import __version__
 
-# --- random and tensorflow: numbers from seeds --------------------------------------------------
-
-VERTICES = (10, 20, 30, 40, 60)
-DEVICES = (2, 4, 8)
-RATIOS = (0.1, 1, 10)
+# --- tensorflow: numbers from seeds ----------------------------------------------------------
 
 NETWORKS = ("convolutional_network", "recurrent_network", "dynamic_rnn")
 NETWORK_DEVICES = (7, 50)
@@ -66,20 +68,6 @@ COSTS_SEED = 1
 CLUSTER_SEED = 2
 
 THESIS_SEED = 1
-
-
-def random() -> Iterator[Instance]:
-    """Yield a grid of sizes and ratios; the further properties take turns through it.
-
-    Every instance has a graph and a cluster of its own. Memory changes slowest, since a property
-    that came round every three instances would go with one ratio.
-    """
-    turns = list(product(get_args(Tightness), (False, True), (False, True)))
-    for seed, (vertices, devices, ccr) in enumerate(product(VERTICES, DEVICES, RATIOS), 1):
-        memory, types, groups = turns[seed % len(turns)]
-        yield small(
-            vertices, devices, seed=seed, ccr=ccr, types=types, groups=groups, memory=memory
-        )
 
 
 def networks(files: Path) -> Iterator[Instance]:
@@ -182,15 +170,7 @@ def placed(workload: Workload, place: str, named: NamedCluster) -> Iterator[Inst
 
 # --- workflows: drawn in WfFormat ----------------------------------------------------------------
 
-#: Shape and width of each workflow.
-WORKFLOWS: tuple[tuple[Shape, int], ...] = (
-    ("chain", 20), ("fork-join", 30), ("montage", 12), ("epigenomics", 20), ("blast", 40),
-)  # fmt: skip
-WORKFLOW_MACHINES = 4
 WORKFLOW_SEED = 3
-
-#: Gigabit Ethernet, in bytes per nanosecond (every byte takes 8 whole ones), and its latency.
-WORKFLOW_LINK = (Fraction(1, 8), 50_000)
 
 
 def workflows() -> Iterator[Instance]:
@@ -209,9 +189,31 @@ def workflows() -> Iterator[Instance]:
         )
 
 
+# --- worst: found by bench/worst.py ---------------------------------------------------------------
+
+
+def worst() -> Iterator[Instance]:
+    """Yield the worst instance of each strategy that orders its tasks itself."""
+    found: dict[str, dict[str, str]] = {}
+    runs = Path(__file__).parent / "results" / "worst" / "runs.jsonl"
+    for line in runs.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        method, result = row["run"]["method"], row["result"]
+        most = Fraction(found[method]["ratio"]) if method in found else 1
+        if "+" not in method and Fraction(result["ratio"]) > most:
+            found[method] = result
+    for result in found.values():
+        yield native.from_dict(result["instance"])
+
+
 def build(files: Path | None) -> None:
     """Write the instance files."""
-    groups = {"random": random(), "models": models(), "workflows": workflows()}
+    groups = {
+        "random": random_set(count(1)),
+        "models": models(),
+        "workflows": workflows(),
+        "worst": worst(),
+    }
     if files is not None:
         groups["tensorflow"] = networks(files)
     for group, instances in groups.items():
@@ -231,7 +233,7 @@ COLUMNS = (
     "makespan", "bound", "status", "sha256", "command",
 )  # fmt: skip
 
-GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis")
+GROUPS = ("classic", "random", "tensorflow", "models", "workflows", "thesis", "worst")
 
 #: Methods that solve instances, the default first.
 METHODS = ("auto", "series", "cpsat", "search")

@@ -44,7 +44,7 @@ def cases(part: str) -> Iterator[Values]:
     usual: Values = {"family": "general", "vertices": 8, "devices": 3, "ccr": "1"}
     if part == "strategies":
         for name, row in PARTITIONERS.rows.items():
-            if row.available:
+            if row.available and not row.special:
                 for method in (*([name] if row.ordered else []), f"{name}+pct", f"{name}+fifo"):
                     yield {"method": method, **usual}
     elif part == "growth":

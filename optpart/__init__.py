@@ -21,16 +21,22 @@ if TYPE_CHECKING:
     from optpart.api import draw as draw
     from optpart.api import export as export
     from optpart.api import load as load
+    from optpart.api import load_set as load_set
     from optpart.api import pareto as pareto
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
+    from optpart.api import recommend as recommend
+    from optpart.api import robust as robust
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
+    from optpart.api import serve as serve
+    from optpart.api import serving_problem as serving_problem
     from optpart.api import simulate as simulate
     from optpart.api import solve as solve
     from optpart.api import sweep as sweep
     from optpart.api import verify as verify
     from optpart.api import workload as workload
+    from optpart.api import worst as worst
     from optpart.api import write_lesson as write_lesson
     from optpart.api import write_report as write_report
     from optpart.applications.ordering.efficiency import attainable as attainable
@@ -128,6 +134,7 @@ _HOME = {
     "export_strategy": "training_api",
     "live": "study.report.progress",
     "load": "api",
+    "load_set": "api",
     "makespan_bounds": "applications.ordering.efficiency",
     "pareto": "api",
     "pipeline_problem": "api",
@@ -137,8 +144,12 @@ _HOME = {
     "read_instance": "interop.formats.detect",
     "register": "methods.registry",
     "retime": "solution.schedule",
+    "recommend": "api",
+    "robust": "api",
     "save": "api",
     "sensitivity": "api",
+    "serve": "api",
+    "serving_problem": "api",
     "simulate": "api",
     "solve": "api",
     "solve_strategy": "training_api",
@@ -149,6 +160,7 @@ _HOME = {
     "verify": "api",
     "verify_strategy": "training_api",
     "workload": "api",
+    "worst": "api",
     "write_lesson": "api",
     "write_report": "api",
 }

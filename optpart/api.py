@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from optpart.base.choices import choice, close
 from optpart.base.errors import ArgumentError, CertificateError, ContradictionError, InputError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.applications.ordering.compare import Orders
+    from optpart.applications.serving.problem import Serving
+    from optpart.applications.serving.serve import Served
     from optpart.certificates.certify import CertifiedBound, Refutation
     from optpart.exact.pipeline.plan import PipelinePlan
     from optpart.exact.pipeline.problem import Pipeline
@@ -47,10 +49,13 @@ if TYPE_CHECKING:
     from optpart.solution.verifier import Violation
     from optpart.study.attribution import Division
     from optpart.study.gap import Comparison
+    from optpart.study.recommend import Recommendation
     from optpart.study.report.html.sources import Subject
     from optpart.study.report.simulation import Simulated
+    from optpart.study.robust import Robust
     from optpart.study.run import Run
     from optpart.study.sensitivity import Sensitivity
+    from optpart.study.worst import Worst
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,6 +79,27 @@ def load(name: str | Path) -> Instance:
     known = "an instance of 'optpart gap --list'"
     remedy = f"did you mean {' or '.join(near)}?" if near else f"name a file, or {known}"
     raise InputError("", "no such file", remedy, str(name))
+
+
+def load_set(name: str, data: str | Path | None = None) -> list[Instance]:
+    """Read a set of instances, each of which is checked to be that of the index.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``small``, ``random``, ``worst`` or ``dagbench``, or a folder that
+        ``optpart generate set`` wrote; ``optpart gap --list --json`` lists all.
+    data : path, optional
+        The folder with the files of a set that are not part of optpart.
+
+    Raises
+    ------
+    InputError
+        If there is no such set, or a file is missing or another instance.
+    """
+    from optpart.study.dataset import find
+
+    return find(str(name), data).instances()
 
 
 def load_with_source(name: str) -> tuple[Instance, bytes | None]:
@@ -349,6 +375,83 @@ def sensitivity(
     from optpart.study.sensitivity import sensitivity as study
 
     return study(result, error, draws=draws, seed=seed, seconds=seconds)
+
+
+def robust(
+    instance: Instance | str | Path,
+    *,
+    samples: str | Path | None = None,
+    intervals: str | Path | None = None,
+    spread: str | float | Fraction | None = None,
+    draws: int | None = None,
+    deviations: int | None = None,
+    goal: Literal["worst", "mean"] = "worst",
+    curve: bool = False,
+    seconds: float = 60.0,
+    workers: int = 2,
+    seed: int = 0,
+    memory: int | str | None = None,
+    watch: Callable[[str, Fraction | None], None] | None = None,
+) -> Robust:
+    """Find the placement and order that are best in the worst case or on average.
+
+    See :mod:`optpart.study.robust.search` for what is proven, and when. Run times vary; transfer
+    times, memory and all else stay.
+
+    Parameters
+    ----------
+    samples : path, optional
+        A CSV ``name,device,time`` with a row per measurement. The k-th measurements of all vertices
+        and devices belong to sample k, so all need equally many. A row without a device is for
+        every device that the vertex may use; what has no row keeps its time.
+    intervals : path, optional
+        A CSV ``name,device,low,high`` with at most one row per vertex and device.
+    spread : str or number, optional
+        Alone, every run time lies within ± this share, such as ``"20%"``. With ``draws``, it is
+        the standard deviation of the logarithm of a factor that every vertex has in each sample.
+    draws : int, optional
+        The number of samples to draw, at most 1,000.
+    deviations : int, optional
+        For intervals: how many vertices deviate from their own times at most; all by default.
+    goal : {"worst", "mean"}
+        What to minimise; intervals have no mean.
+    curve : bool
+        Also find the best plans for other numbers of deviations or, for samples, for weighted sums
+        of the nominal makespan and the goal, in half of the time.
+    seconds : float
+        Time limit.
+    memory : int or str, optional
+        Memory that optpart and its solvers may take together.
+    watch : callable, optional
+        Called with what is looked for, and the best value so far.
+
+    Raises
+    ------
+    InputError
+        If not exactly one of ``samples``, ``intervals`` and ``spread`` is given, one does not fit
+        the instance, or a number is out of range.
+    UnsupportedError
+        For intervals where memory that changes with time is limited, and for ports with several
+        channels.
+    """
+    from optpart.study.robust import robust as study
+
+    return study(
+        _instance(instance), samples=samples, intervals=intervals, spread=spread, draws=draws,
+        deviations=deviations, goal=goal, curve=curve, seconds=seconds, workers=workers, seed=seed,
+        memory=memory, watch=watch,
+    )  # fmt: skip
+
+
+def recommend(instance: Instance | str | Path) -> Recommendation:
+    """Recommend a heuristic for an instance, with the ratio to the optimum that is expected of it.
+
+    See :mod:`optpart.study.recommend`. A tree decides that was grown on small instances with proven
+    optima; for others, its ``beyond`` names the figures that lie outside of what it has seen.
+    """
+    from optpart.study.recommend import recommend as study
+
+    return study(_instance(instance))
 
 
 def pareto(
@@ -674,6 +777,63 @@ def divide(
     )
 
 
+def worst(
+    method: str,
+    *,
+    vertices: int = 8,
+    devices: int = 3,
+    family: str = "general",
+    ccr: Number = 1,
+    seconds: float | None = None,
+    tries: int | None = None,
+    seed: int = 0,
+) -> Worst | None:
+    """Search for the instance on which a method is furthest from the optimum, which is proven.
+
+    Parameters
+    ----------
+    method : str
+        Such as ``heft`` or ``mite+pct``.
+    vertices, devices : int
+        From 2 to 16, and from 2 to 6.
+    family : {"general", "series-parallel", "tree", "unit"}
+        The shape of the graph; with ``unit``, all times and delays are 1.
+    ccr : number
+        Most communication to computation; 0 for no communication.
+    seconds : float, optional
+        Time limit; by default 20, or none with ``tries``.
+    tries : int, optional
+        Instances to try. With the same seed, the result is the same.
+
+    Returns
+    -------
+    Worst or None
+        The instance, the method's makespan, the optimum and their ratio; ``None`` if the method has
+        no schedule for any instance that was tried, or no optimum was proven.
+
+    Raises
+    ------
+    InputError
+        If the method or the family is unknown, or a number is out of its range.
+    """
+    from optpart.base.limits import check_seconds
+    from optpart.problem.rational import rational
+    from optpart.study.worst import WORST_SECONDS, worst_case
+
+    if seconds is None and tries is None:
+        seconds = WORST_SECONDS
+    return worst_case(
+        method,
+        vertices=vertices,
+        devices=devices,
+        family=family,
+        ccr=rational(ccr, "ccr"),
+        seconds=None if seconds is None else check_seconds(seconds),
+        tries=tries,
+        seed=seed,
+    )
+
+
 def compare_orders(
     instance: Instance | str | Path,
     *,
@@ -955,6 +1115,8 @@ def write_report(
     path: str | Path,
     *,
     certificate: str | Path | None = None,
+    set_name: str | None = None,
+    data: str | Path | None = None,
 ) -> None:
     """Write a report as one HTML file that opens without a network.
 
@@ -968,6 +1130,9 @@ def write_report(
         The file to write, ``.html`` or ``.htm``.
     certificate : path, optional
         The folder of a certificate of the optimum, which is checked first.
+    set_name, data : optional
+        A set of instances, as of :func:`load_set`: the report is a leaderboard on it of all methods
+        in the stores, and ``what`` is stores only.
 
     Raises
     ------
@@ -982,6 +1147,11 @@ def write_report(
     from optpart.study.report.html.sources import Subject, read_subjects
 
     _check_page(path)
+    if set_name is not None:
+        _write_leaderboard(what, path, certificate, set_name, data)
+        return
+    if data is not None:
+        raise ArgumentError("data", "used without a set", "name a set")
     if isinstance(what, Instance):
         subjects = [Subject(what, ())]
     else:
@@ -1003,6 +1173,26 @@ def write_report(
             raise InputError("", "certifies another instance", remedy, str(certificate))
         subjects = [_proven_by(Path(certificate), subjects[0])]
     write(subjects, path, certificate=said)
+
+
+def _write_leaderboard(
+    what: Any, path: str | Path, certificate: object, set_name: str, data: str | Path | None
+) -> None:
+    """Write a leaderboard of all methods in stores."""
+    from optpart.study.dataset import find
+    from optpart.study.leaderboard import Leaderboard, read_stores
+    from optpart.study.report.html.leaderboard import write_leaderboard
+    from optpart.study.report.html.sources import kind
+
+    stores = [what] if isinstance(what, (str, Path)) else list(what)
+    for one in stores:
+        if not isinstance(one, (str, Path)) or kind(str(one)) != "store":
+            remedy = "give stores of 'optpart gap --set NAME --store FILE'"
+            raise InputError("", "is no store, of which leaderboards are", remedy, str(one))
+    if certificate is not None:
+        raise ArgumentError("certificate", "used with a set", "leave one of them out")
+    dataset = find(set_name, data)
+    write_leaderboard(Leaderboard(dataset, read_stores(dataset, stores)), path)
 
 
 def write_lesson(
@@ -1156,6 +1346,57 @@ def plan(
         raise ArgumentError("replicas", f"{replicas} is below 1", "give a number ≥ 1")
     order = device_numbers(source, device_order)
     return plan_pipeline(source, order=order, replicas=replicas)
+
+
+def serving_problem(cluster: str | Path, *, model: str | Path | None = None) -> Serving:
+    """Read machines that serve a model (:mod:`optpart.applications.serving.problem`).
+
+    Parameters
+    ----------
+    cluster : path
+        A TOML file, or a cluster of Helix (``.ini``), which needs ``model``.
+    model : path, optional
+        A folder of Helix's profiles (:mod:`optpart.applications.serving.helix`).
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or is not as described.
+    """
+    from optpart.applications.serving import helix, problem
+
+    if Path(cluster).suffix == ".ini":
+        if model is None:
+            raise ArgumentError("model", "is missing", "name the folder of a model's profiles")
+        return helix.read(cluster, model)
+    if model is not None:
+        raise ArgumentError(
+            "model", "given with a TOML file", "leave it out: rates are in the file"
+        )
+    return problem.read(cluster)
+
+
+def serve(
+    cluster: Serving | str | Path,
+    *,
+    model: str | Path | None = None,
+    seconds: float = 60.0,
+    seed: int = 0,
+) -> Served:
+    """Place the layers of a model on machines, so that most tokens pass per second.
+
+    Parameters
+    ----------
+    cluster : Serving or path
+        See :func:`serving_problem`, also for ``model``.
+    """
+    from optpart.applications.serving.problem import Serving
+    from optpart.applications.serving.serve import serve as found
+    from optpart.base.limits import check_seconds, check_seed
+
+    if not isinstance(cluster, Serving):
+        cluster = serving_problem(cluster, model=model)
+    return found(cluster, check_seconds(seconds), check_seed(seed))
 
 
 def export(

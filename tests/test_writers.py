@@ -64,8 +64,10 @@ HELD = {
         interop/formats/wfformat.py write write_text
         methods/bounds_in_rounds.py BoundsFile._write write_text
         exact/pipeline/plan_file.py write_plan write_text
+        applications/serving/serve.py write write_text
         applications/reductions/picture.py draw write_bytes
         study/report/html/page.py write_report write_text
+        study/report/html/leaderboard.py write_leaderboard write_text
         study/report/html/lesson.py write_lesson write_text
         study/report/picture.py write_picture write_bytes
         search/checkpoint.py write write_text
@@ -78,6 +80,7 @@ HELD = {
         certificates/certify.py _write new_folder
         certificates/proof_files.py write new_folder
         exporters/onnx_parts.py write new_folder
+        study/dataset.py write_drawn new_folder
         study/report/paper/folder.py write_folder new_folder
         applications/training/bounds/certificate.py write_certificate new_folder
         base/folders.py _exchange renameat2
@@ -104,6 +107,7 @@ HELD = {
         exporters/onnx_parts.py write write_text ANY
         base/folders.py new_folder mkdir
         base/folders.py new_folder write_text ANY
+        study/dataset.py write_drawn write_text ANY
         study/report/paper/folder.py write_folder write_bytes ANY
         placing/torch_modules.py place_module tempfile.TemporaryDirectory
         applications/training/bounds/certificate.py write_certificate write_text ANY

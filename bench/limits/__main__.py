@@ -70,7 +70,7 @@ def every_method() -> list[str]:
     """Name all solvers, and a method for every registered strategy."""
     return [
         *(name for name, row in registry.METHODS.items() if row.available),
-        *registry.ORDERED,
+        *(name for name in registry.ORDERED if not registry.PARTITIONERS[name].special),
         *(
             f"{name}+pct"
             for name, row in registry.PARTITIONERS.items()

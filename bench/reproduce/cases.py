@@ -71,7 +71,8 @@ class Case:
             "sends": (*LAICH, *MAYER),
             "link": (*BAHNMUELLER, "heft", "mite"),
         }.get(self.variant, registry.PARTITIONERS)
-        return tuple(name for name in registry.PARTITIONERS if name in wanted)
+        rows = registry.PARTITIONERS.rows.items()
+        return tuple(name for name, row in rows if name in wanted and not row.special)
 
     @property
     def fixed(self) -> bool:

@@ -1,8 +1,9 @@
 """Plans for accelerate beside those of its own rule, under the same limits of memory.
 
-    python bench/runtimes [--here] [-o bench/results/runtimes]
+    python bench/runtimes [--here | --rules] [-o bench/results/runtimes]
 
-With ``--here``, plans are run instead: :mod:`bench.runtimes.here`.
+With ``--here``, plans are run instead: :mod:`bench.runtimes.here`. With ``--rules``, those of many
+runtimes' own rules are compared: :mod:`bench.runtimes.rules`.
 
 Models of many architectures have the default sizes of their configurations in transformers; their
 weights are drawn nowhere. A card holds a part of each, the processor half of the rest, and a disk
@@ -28,7 +29,7 @@ from typing import Any
 
 import optpart as op
 from bench.output import columns, machine
-from bench.runtimes import here
+from bench.runtimes import here, rules
 from bench.store import RESULTS, Row, Store, Values
 from optpart.base.files import ANY, write_text
 from optpart.interop.costs.costed import Costed
@@ -227,8 +228,16 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "runtimes")
     parser.add_argument("--only", choices=MODELS, help="no more than this model")
     parser.add_argument("--here", action="store_true", help="run plans on this machine")
+    parser.add_argument("--rules", action="store_true", help="compare rules of runtimes")
     given = parser.parse_args()
     logging.getLogger("accelerate").setLevel(logging.ERROR)
+    if given.rules:
+        store = Store(given.output / "rules.jsonl")
+        for run, call in rules.runs():
+            print(*run.values(), store.run(run, call).result["status"], flush=True)
+        for suffix, write in ((".csv", rules.as_csv), (".md", rules.as_markdown)):
+            write_text(given.output / f"rules{suffix}", write(store.rows()), ANY)
+        return
     store = Store(given.output / ("here.jsonl" if given.here else "runs.jsonl"))
     if given.here:
         for run, call in here.runs():

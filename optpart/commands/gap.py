@@ -11,12 +11,14 @@ import typer
 from optpart.base.errors import InputError, OptpartError
 from optpart.base.limits import MOST_RUNS, check_seed
 from optpart.base.terminal import ReaderGoneError, complain, note, put
-from optpart.commands.instances import note_limits, open_instance
+from optpart.commands.instances import note_limits, open_instances
 from optpart.commands.options import (
+    DataFolder,
     EngineName,
     Json,
     MemoryLimit,
     Seed,
+    SetName,
     Workers,
     file_to_write,
     time_limit,
@@ -24,6 +26,7 @@ from optpart.commands.options import (
 from optpart.commands.results import INCOMPLETE, INTERRUPTED, is_incomplete
 
 if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
     from optpart.solution.audit import Finding
     from optpart.solution.result import Budget
     from optpart.study.gap import Comparison
@@ -39,6 +42,8 @@ def gap(
         list[str] | None,
         typer.Argument(help="Instance files or library names; by default, the small library."),
     ] = None,
+    set_name: SetName = None,
+    data: DataFolder = None,
     method: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,7 +108,7 @@ def gap(
     short, and 5 if a process failed in a run that has no proof without it.
     """
     if list_:
-        given = files or method or program or store or output or csv or axis
+        given = files or set_name or data or method or program or store or output or csv or axis
         if given or engine != "local":
             raise InputError("--list", "used with what runs methods", "leave out all but --json")
         _list_library(json)
@@ -116,7 +121,6 @@ def gap(
     from optpart.kernels.all import expect
     from optpart.methods.program import register_program
     from optpart.solution.result import Budget, Progress
-    from optpart.study import library
     from optpart.study.engine import choose
     from optpart.study.gap import chosen_methods, sweep
     from optpart.study.report import gap_table
@@ -127,14 +131,18 @@ def gap(
 
     console = plain_console()
     check_seed(seed, seeds, "--seed and --seeds")
-    if program and (axis or engine != "local" or store is not None):
-        problem = "used with --axis, --engine or --store"
-        raise InputError("--program", problem, "leave those out")
+    if program and (axis or engine != "local"):
+        raise InputError("--program", "used with --axis or --engine", "leave those out")
     if axis:
         if csv or engine != "local" or store is not None:
             raise InputError("--axis", "used with --csv, --engine or --store", "leave those out")
         budget = Budget(time_limit, workers, memory=memory_limit)
-        _gap_by_axis(console, files, method, budget, range(seed, seed + seeds), output, json)
+        instances = open_instances(files, set_name, data)
+        seeded = range(seed, seed + seeds)
+        _gap_by_axis(
+            console, instances, method, budget, seeded, output, json,
+            whole_library=not files and set_name is None,
+        )  # fmt: skip
         return
     if output is not None:
         if output.suffix not in gap_table.KINDS:
@@ -145,9 +153,8 @@ def gap(
         raise InputError("--json", "used together with --csv", "choose one of them")
     programs = [register_program(command) for command in dict.fromkeys(program or [])]
     names = chosen_methods([*method, *programs] if method else [])  # all programs, too
-    chosen = files or library.small()
     spread = choose(engine, workers)
-    instances = [open_instance(file) for file in chosen]
+    instances = open_instances(files, set_name, data)
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
 
@@ -213,7 +220,7 @@ def gap(
         raise fault
     _say_findings(
         [f for c in comparisons for f in c.findings],
-        whole_library=not files,
+        whole_library=not files and set_name is None,
         interrupted=interrupted,
     )
     if all(comparison.reference.infeasible for comparison in comparisons):
@@ -261,12 +268,13 @@ def _say_findings(
 
 def _gap_by_axis(
     console: Any,
-    files: list[str] | None,
+    instances: list[Instance],
     names: list[str] | None,
     budget: Budget,
     seeds: range,
     output: Path | None,
     json: bool,
+    whole_library: bool,
 ) -> None:
     """Print how much of each pair's loss is due to its placement, and how much to its order."""
     from optpart.base.files import check_target, write_text, written_first
@@ -274,7 +282,6 @@ def _gap_by_axis(
     from optpart.kernels.all import expect
     from optpart.methods import registry
     from optpart.solution.result import Status
-    from optpart.study import library
     from optpart.study.attribution import Division, divide
     from optpart.study.report import axis_table
     from optpart.study.report.progress import ProgressLine, position
@@ -286,8 +293,6 @@ def _gap_by_axis(
     pairs = names or registry.heuristics()
     if "all" in pairs:
         pairs = [*registry.pairs(), *(name for name in pairs if name != "all")]
-    chosen = files or library.small()
-    instances = [open_instance(file) for file in chosen]
     note_limits(instances)
     line, began = ProgressLine(), time.monotonic()
     done: list[Division] = []
@@ -312,7 +317,7 @@ def _gap_by_axis(
             put(document)
     _say_findings(
         [f for d in done for f in d.findings],
-        whole_library=not files,
+        whole_library=whole_library,
         interrupted=len(done) < len(instances),
     )
     if all(division.free.status is Status.INFEASIBLE for division in done):
@@ -327,8 +332,10 @@ def _list_library(json: bool) -> None:
 
     if json:
         from optpart.interop.formats.json import pretty
+        from optpart.study.dataset import versions
 
-        put(pretty({"instances": [_listed(row) for row in library.index().values()]}))
+        listed = [_listed(row) for row in library.index().values()]
+        put(pretty({"instances": listed, "sets": [*versions().values()]}))
         _say_findings([], whole_library=True)
         return
     # No more columns than a terminal of 80 holds, beside the longest name and makespan.

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_DEVICES
 from optpart.base.terminal import say
-from optpart.commands.options import NewInstance, Seed, forcible, say_size
+from optpart.commands.options import NewInstance, Seed, file_to_write, forcible, say_size
 from optpart.commands.options import output as written
 
 if TYPE_CHECKING:
@@ -161,3 +161,31 @@ def generate_replica(
         )
     write_generated(instance, output)
     say(f"{base.size:,} parameters")
+
+
+def generate_set(
+    like: Annotated[
+        str, typer.Argument(help="The group of the library: random, workflows or thesis.")
+    ],
+    secret: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file of a secret, from which all is drawn.")
+    ],
+    output: Annotated[Path, file_to_write("-o", "--output", help="A folder for the set.")],
+    commitment: Annotated[
+        str | None,
+        typer.Option(metavar="SHA256", help="What was published; another secret is refused."),
+    ] = None,
+) -> None:
+    """Draw the instances of a group anew, from a secret.
+
+    Publish the commitment, which is the SHA-256 of the secret, before anybody is measured with
+    'optpart gap --set FOLDER', and the secret afterwards: everybody can draw the same set again.
+    """
+    from optpart.study.dataset import check_commitment, read_secret, write_drawn
+    from optpart.study.dataset import commitment as committed
+
+    text = read_secret(secret)
+    if commitment is not None:
+        check_commitment(text, commitment.strip().lower())
+    say(f"{write_drawn(like, text, output)}")
+    say(f"commitment {committed(text)} → {output}")

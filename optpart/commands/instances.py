@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from optpart.base.errors import InputError
 from optpart.base.terminal import note
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from optpart.problem.instance import Instance
 
 
@@ -16,6 +19,24 @@ def open_instance(file: str) -> Instance:
     from optpart.api import load
 
     return load(file)
+
+
+def open_instances(
+    files: list[str] | None, set_name: str | None, data: Path | None
+) -> list[Instance]:
+    """Read the instances that are named, or those of a set; by default, the small library."""
+    from optpart.study import library
+    from optpart.study.dataset import find
+
+    if set_name is None:
+        if data is not None:
+            raise InputError("--data", "used without --set", "name a set")
+        return [open_instance(file) for file in files or library.small()]
+    if files:
+        raise InputError("--set", "used with instances", "leave one of them out")
+    chosen = find(set_name, data)
+    note(f"set {chosen}")
+    return chosen.instances()
 
 
 def note_limits(instances: Iterable[Instance]) -> None:

@@ -100,6 +100,7 @@ _OPTIONS = {
     "shapes": "--shape",
     "gpus": "--gpu",
     "runtime": "--for",
+    "set_name": "--set",
 }
 
 
@@ -254,7 +255,8 @@ class LanguageModel:
         str | None,
         typer.Option(
             help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
-            "(default of GGUF files with experts); of PyTorch operation (default) or module."
+            "(default of GGUF files with experts, and of place for llama.cpp); of PyTorch "
+            "operation (default) or module."
         ),
     ] = None
     weights: Annotated[
@@ -272,6 +274,21 @@ class LanguageModel:
 ResultFile = Annotated[Path | None, output("optpart.interop.formats.result:KIND")]
 NewInstance = Annotated[Path, output("optpart.interop.formats.native:KIND")]
 Picture = Annotated[Path, output("optpart.study.report.picture:kind_of")]
+SetName = Annotated[
+    str | None,
+    typer.Option(
+        "--set",
+        metavar="NAME",
+        help="A set of instances, such as small, random, worst or dagbench, or a folder of "
+        "'optpart generate set'; 'optpart gap --list --json' lists all.",
+    ),
+]
+DataFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="FOLDER", help="Where the files of a set are that optpart has not."
+    ),
+]
 File = Annotated[str, typer.Argument(help="An instance file, or the name of a library instance.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="See 'optpart methods'.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to standard output.")]

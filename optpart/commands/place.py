@@ -49,7 +49,8 @@ def place(
 ) -> None:
     """Place a model on devices, and print the command that runs it so.
 
-    What the command reads is written into the current folder, called after the model.
+    Of a language model, it also says how fast the plan is, and how fast the runtime's own. What the
+    command reads is written into the current folder, called after the model.
     """
     from optpart.base.files import written_first
     from optpart.interop.formats import result as result_format
@@ -72,5 +73,5 @@ def place(
     with written_first(partial(result_format.write, result), output):
         say_result(result)
         print_devices(plain_console(), result.instance, result.schedule)
-        put(f"\n{found.command}\n")
+        put("".join(f"\n{text}\n" for text in (found.speed, found.command) if text))
     leave(result)

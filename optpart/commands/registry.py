@@ -2,7 +2,7 @@
 
 A new command is a file in this folder and a row here; its docstring is its help. The commands below
 ``generate`` come from the table of generators (:mod:`optpart.interop.generate.registry`), except
-``generate replica``.
+``generate replica`` and ``generate set``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ COMMANDS = {
     "solve": "solve:solve",
     "gap": "gap:gap",
     "worst": "worst:worst",
+    "robust": "robust:robust",
+    "recommend": "recommend:recommend",
     "bound": "bound:bound",
     "verify": "verify:verify",
     "certify": "certify:certify",
@@ -30,6 +32,7 @@ COMMANDS = {
     "lesson": "lesson:lesson",
     "simulate": "simulate:simulate",
     "pipeline": "pipeline:pipeline",
+    "serve": "serve:serve",
     "import": "import_:import_",
     "convert": "convert:convert",
     "export": "export:export",
@@ -38,6 +41,7 @@ COMMANDS = {
     "ordering": "ordering:ordering",
     "reduce": "reduce:reduce",
     "generate replica": "generate:generate_replica",
+    "generate set": "generate:generate_set",
     "strategy compare": "strategy.compare:compare",
     "strategy solve": "strategy.solve:solve",
     "strategy bound": "strategy.bound:bound",

@@ -9,7 +9,7 @@ import typer
 
 from optpart.base.errors import InputError
 from optpart.base.files import check_target
-from optpart.commands.options import file_to_write
+from optpart.commands.options import DataFolder, SetName, file_to_write
 
 
 def report(
@@ -42,8 +42,13 @@ def report(
         Path | None,
         typer.Option(help="A certificate of the optimum; it is checked, and the report says so."),
     ] = None,
+    set_name: SetName = None,
+    data: DataFolder = None,
 ) -> None:
-    """Write one HTML page that opens without a network, or tables and figures for a paper."""
+    """Write one HTML page that opens without a network, or tables and figures for a paper.
+
+    With --set, the page is a leaderboard: the methods of all stores, ranked on that set.
+    """
     from optpart.study.report.html.page import KIND, PAGES
 
     if output.suffix.lower() in PAGES:  # everything else is a folder
@@ -52,8 +57,10 @@ def report(
         if by:
             raise InputError("--by", "is for tables", "give a folder with --output", str(output))
         check_target(output, KIND)
-        write_report(what, output, certificate=certificate)
+        write_report(what, output, certificate=certificate, set_name=set_name, data=data)
         return
+    if set_name is not None or data is not None:
+        raise InputError("--set", "is for pages", f"name it {output}.html", str(output))
     from optpart.api import load
     from optpart.base.terminal import note, say
     from optpart.study.report.html.sources import kind

@@ -16,9 +16,6 @@ from optpart.commands.options import Json, Seed, file_to_write, time_limit
 if TYPE_CHECKING:
     from optpart.study.worst import Worst
 
-#: Seconds, unless the number of instances is given.
-_SECONDS = 20.0
-
 
 def worst(
     method: Annotated[str, typer.Argument(help="Such as heft or mite+pct.")],
@@ -62,10 +59,10 @@ def worst(
     from optpart.methods import registry
     from optpart.problem.rational import rational
     from optpart.study.report.progress import ProgressLine
-    from optpart.study.worst import worst_case
+    from optpart.study.worst import WORST_SECONDS, worst_case
 
     if time_limit is None and tries is None:
-        time_limit = _SECONDS
+        time_limit = WORST_SECONDS
     try:
         registry.get(method)
     except ArgumentError as error:

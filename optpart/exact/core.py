@@ -16,6 +16,11 @@ class Core:
 
     A unit that may be on only one device has the constant 1 as its literal.
 
+    Parameters
+    ----------
+    placed : Core, optional
+        One whose model and placement to share: the same units on the same devices, at other times.
+
     Attributes
     ----------
     model : CpModel
@@ -26,17 +31,21 @@ class Core:
         This, ``makespan`` and ``start`` exist only after :meth:`add_times`.
     """
 
+    on: dict[tuple[int, int], cp_model.IntVar]
     makespan: cp_model.IntVar
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, placed: Core | None = None) -> None:
         self.task = task
         self.instance = task.instance
         self.duration = task.grid.duration
-        self.model = cp_model.CpModel()
-        self.one = self.model.new_constant(1)
         self.hints: list[tuple[cp_model.IntVar, int]] = []
         self.devices = [np.flatnonzero(row).tolist() for row in task.possible]
-        self._placement()
+        if placed is None:
+            self.model = cp_model.CpModel()
+            self.one = self.model.new_constant(1)
+            self._placement()
+        else:
+            self.model, self.one, self.on = placed.model, placed.one, placed.on
 
     def add_times(self) -> None:
         """Add the makespan, and starts within the windows."""
@@ -92,7 +101,7 @@ class Core:
             return self.model.new_fixed_size_interval_var(start, size, "")
         return self.model.new_optional_fixed_size_interval_var(start, size, literal, "")
 
-    def no_later(self, one: Expression, other: Expression, *literals: cp_model.IntVar) -> None:
+    def no_later(self, one: Expression, other: Expression, *literals: cp_model.LiteralT) -> None:
         """Require one time to be no later than another if all literals hold."""
         conditions = [literal for literal in literals if literal is not self.one]
         added = self.model.add(one <= other)
@@ -101,7 +110,7 @@ class Core:
 
     def _placement(self) -> None:
         """Every unit is on one device."""
-        self.on: dict[tuple[int, int], cp_model.IntVar] = {}
+        self.on = {}
         for u, devices in enumerate(self.devices):
             if len(devices) == 1:
                 self.on[u, devices[0]] = self.one

@@ -43,12 +43,13 @@ class ScheduleModel(Core):
         Present if transfers matter beyond the precedences.
     """
 
-    def __init__(self, task: Task) -> None:
-        super().__init__(task)
-        self._separation()
-        self._static_memory()
-        self._missing_links()
-        add_blocks(self)
+    def __init__(self, task: Task, placed: Core | None = None) -> None:
+        super().__init__(task, placed)
+        if placed is None:
+            self._separation()
+            self._static_memory()
+            self._missing_links()
+            add_blocks(self)
         if task.timed:
             self.add_times()
         self.crossings = Crossings(self) if self._crossings_count() else None
@@ -290,7 +291,7 @@ def _thresholds(values: NDArray[np.int64], most: int) -> list[int]:
     return [int(value) for value in distinct]
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """The use of a resource by a task: name and devices, literal, start and end."""
 
     resource: tuple[str, int, int]
@@ -305,24 +306,25 @@ def _add_order(core: Core, crossings: Crossings | None) -> None:
     In each pair, the first ends before the second starts on a shared resource.
     """
     for first, second in core.task.order:
-        for one in _uses(core, crossings, first):
-            for other in _uses(core, crossings, second):
+        for one in uses(core, crossings, first):
+            for other in uses(core, crossings, second):
                 if one.resource == other.resource:
                     core.no_later(one.end, other.start, one.literal, other.literal)
 
 
-def _uses(core: Core, crossings: Crossings | None, task: goal.Task) -> list[_Use]:
+def uses(core: Core, crossings: Crossings | None, task: goal.Task) -> list[Use]:
+    """Return what a task uses wherever it may be."""
     if isinstance(task, int):
         return [
-            _Use(("device", d, d), literal, core.start[task], core.end[task])
+            Use(("device", d, d), literal, core.start[task], core.end[task])
             for d, literal in core.literals(task)
         ]
     if crossings is None or task not in crossings.begin:
         return []
     begin, target = crossings.begin[task], task[1]
-    uses: list[_Use] = []
+    found: list[Use] = []
     for e, sent in crossings.sent[task]:
         model, length = core.instance.model, crossings.length(task[0], e, target)
         end = begin + (int(core.task.grid.send[e]) if model.sends else length)
-        uses += [_Use(resource, sent, begin, end) for resource in model.occupied(e, target)]
-    return uses
+        found += [Use(resource, sent, begin, end) for resource in model.occupied(e, target)]
+    return found

@@ -181,10 +181,11 @@ def expect(module: str) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """The last solution of a task, and the status of the solver, or how its process failed."""
+    """The last solution and bound, and the status of the solver, or how its process failed."""
 
     found: Incumbent | None
     status: str
+    bound: int | None = None
 
 
 def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool = False) -> Answer:
@@ -198,7 +199,7 @@ def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool
         Whether to keep the limit of seconds even if another one decides.
     """
     found: Incumbent | None = None
-    status = ""
+    status, bound = "", None
     grace = prompt_grace(replace(limits, deterministic=None) if prompt else limits)
     try:
         with borrowed(module) as process:
@@ -207,14 +208,14 @@ def answer(module: str, task: object, limits: Limits, *, what: str, prompt: bool
                     found = message
                 elif isinstance(message, Done):
                     # The last message, yet no `return`: leaving early would kill the process.
-                    status = message.status
+                    status, bound = message.status, message.value
     except SolverTooLargeError:
         status = TOO_LARGE
     except SolverLateError:
         pass
     except SolverDiedError as error:
         record_failure(what, error)
-    return Answer(found, status)
+    return Answer(found, status, bound)
 
 
 @contextmanager

@@ -1,33 +1,14 @@
-"""Plans of large language models as chains of blocks, whatever their vertices are called.
-
-The one place that knows how vertices are called: as :mod:`optpart.interop.formats.llm` does
-(``embedding``, ``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as
-modules are in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``,
-``lm_head``).
-"""
+"""Plans of large language models as chains of blocks, whatever their vertices are called."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from optpart.base.errors import InputError
 from optpart.exporters.plan import Plan
-
-EMBEDDING, BLOCK, NORM, HEAD = "embedding", "block", "norm", "head"
-
-_BLOCK = re.compile(r"(?:.*\.)?(?:blocks?|blk|layers?|h)\.(\d+)(?:\.(.+))?")
-_PLACES = (
-    (
-        EMBEDDING,
-        re.compile(r"(?:.*\.)?(?:embeddings?|embed_tokens|embed_in|wte|wpe|tok_embeddings)"),
-    ),
-    (NORM, re.compile(r"(?:.*\.)?(?:final_layer_?norm|norm|ln_f)")),
-    (HEAD, re.compile(r"(?:.*\.)?(?:head|lm_head|embed_out|output)")),
-)
-_ORDER = {EMBEDDING: 0, BLOCK: 1, NORM: 2, HEAD: 3}
+from optpart.interop.formats.llm_parts import BLOCK, PLACES, REMEDY, part_of
 
 
 @dataclass(frozen=True)
@@ -129,37 +110,23 @@ def chain_of(plan: Plan) -> Chain:
     InputError
         If a vertex is no part of a model, a block is missing, or they are not executed in order.
     """
-    remedy = "give a plan for a language model that optpart read, or name vertices after modules"
-    links = [_link(name, plan.device[name], remedy) for name in plan.device]
+    links = [Link(*part_of(name), name, device) for name, device in plan.device.items()]
     position = {each.vertex: p for p, each in enumerate(links)}
     start = plan.start
     # Halves of a block have no order of their own but that in which they are executed.
-    links.sort(key=lambda e: (_ORDER[e.place], e.number, start[e.vertex], position[e.vertex]))
+    links.sort(key=lambda e: (PLACES.index(e.place), e.number, start[e.vertex], position[e.vertex]))
     for before, after in pairwise(links):
         if start[before.vertex] > start[after.vertex]:
             problem = f"starts before {before.vertex!r}, which is before it in the model"
-            raise InputError(f"vertex {after.vertex!r}", problem, remedy)
+            raise InputError(f"vertex {after.vertex!r}", problem, REMEDY)
     numbers = {each.number for each in links if each.place == BLOCK}
     for number in range(max(numbers, default=0) + 1):
         if number not in numbers:
-            raise InputError(f"block {number}", "is not in the plan", remedy)
+            raise InputError(f"block {number}", "is not in the plan", REMEDY)
     own = not any("." in each.vertex for each in links if each.place != BLOCK) and all(
         each.vertex.startswith("block.") for each in links if each.place == BLOCK
     )
     return Chain(tuple(links), own)
-
-
-def _link(name: str, device: str, remedy: str) -> Link:
-    block = _BLOCK.fullmatch(name)
-    if block is not None:
-        number = block[1]
-        if len(number) > 6:
-            raise InputError(f"vertex {name!r}", "has a number beyond any block", remedy)
-        return Link(BLOCK, int(number), block[2] or "", name, device)
-    for place, pattern in _PLACES:
-        if pattern.fullmatch(name):
-            return Link(place, 0, "", name, device)
-    raise InputError(f"vertex {name!r}", "is no part of a language model", remedy)
 
 
 def ends(chain: Chain, stages: Sequence[tuple[str, list[Link]]], target: str, remedy: str) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, of_document
 from optpart.base.languages import to_json
-from optpart.exporters.chain import EMBEDDING, HEAD, chain_of
+from optpart.exporters.chain import chain_of
 from optpart.exporters.llm import modules_of
 from optpart.exporters.plan import Plan, Text, named
 from optpart.interop.formats import hugging_face
+from optpart.interop.formats.llm_parts import EMBEDDING, HEAD
 
 _DEVICE = r"\d+|cpu|disk|mps|(cuda|xpu|npu|mps|hpu)(:\d+)?"
 

@@ -27,10 +27,11 @@ from typing import NamedTuple, TypeAlias
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_shell
-from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, chain_of
+from optpart.exporters.chain import Chain, chain_of
 from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats.gguf import TENSORS
 from optpart.interop.formats.llm import ATTENTION, EXPERTS, MLP
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM
 
 KIND = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 

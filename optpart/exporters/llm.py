@@ -13,9 +13,10 @@ from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, InputError
 from optpart.base.files import Kind, begins
 from optpart.base.languages import to_shell
-from optpart.exporters.chain import BLOCK, EMBEDDING, HEAD, NORM, Chain, Link, chain_of, ends
+from optpart.exporters.chain import Chain, Link, chain_of, ends
 from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats import llm_names
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM
 
 
 class Modules(NamedTuple):

@@ -74,6 +74,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "optpart.lower_bounds.cases",
+        "optpart.lower_bounds.colocation",
         "optpart.lower_bounds.jackson",
         "optpart.lower_bounds.one_machine",
         "optpart.lower_bounds.windows",

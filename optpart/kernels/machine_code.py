@@ -12,7 +12,8 @@ some hundred thousand times, is made cheap.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ import numba
 from llvmlite import ir
 from numba.core import codegen, event, types
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.datamodel import models
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
@@ -66,7 +68,8 @@ def compiled(function: Callable[..., Any]) -> Any:
     if not hasattr(dispatcher, "py_func"):  # numba's compilation is disabled
         return dispatcher
     dispatcher._cache = _Kept(function)
-    entry = dispatcher.compile(_arguments(function))
+    with _optimised_once():
+        entry = dispatcher.compile(_arguments(function))
     annotated = list(enumerate(hints(function).values()))
     structs = [(at, hint) for at, hint in annotated if isinstance(kind(hint), StructType)]
     arrays = [(at, *array_of(hint)) for at, hint in annotated if array_of(hint)]
@@ -295,7 +298,17 @@ class _Codegen(codegen.JITCPUCodegen):
             super().set_env(env_name, env)
 
 
-cpu_target.target_context.codegen().__class__ = _Codegen
+@contextmanager
+def _optimised_once() -> Iterator[None]:
+    """Compile with these libraries; numba functions of others in the process never meet them."""
+    generator = cpu_target.target_context.codegen()
+    with global_compiler_lock:
+        before = generator.__class__
+        generator.__class__ = _Codegen
+        try:
+            yield
+        finally:
+            generator.__class__ = before
 
 
 @cache

@@ -100,14 +100,19 @@ class Grid:
         horizon = makespan if makespan is not None else _serial(instance)
         step = quantum(instance, horizon)
         if step is not None:
-            return _tabulate(cls, instance, 1 / step, exact=True)
+            return cls.at(instance, 1 / step, exact=True)
         ratio = ticks / horizon
         power = ratio.numerator.bit_length() - ratio.denominator.bit_length()
         # A power of two, no larger than the ratio: the scale adds no denominators of its own.
         scale = Fraction(2) ** power
         if scale > ratio:
             scale /= 2
-        return _tabulate(cls, instance, scale, exact=False)
+        return cls.at(instance, scale, exact=False)
+
+    @classmethod
+    def at(cls, instance: Instance, scale: Fraction, *, exact: bool) -> Grid:
+        """Build the grid of a scale, which the caller knows to be exact or not."""
+        return _tabulate(cls, instance, scale, exact)
 
 
 def _serial(instance: Instance) -> Fraction:

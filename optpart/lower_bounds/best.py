@@ -12,6 +12,7 @@ from optpart.base.children.failures import Failures
 from optpart.base.registry import Registry
 from optpart.lower_bounds.branching import branching_bound
 from optpart.lower_bounds.cases import cases_bound
+from optpart.lower_bounds.colocation import colocation_bound
 from optpart.lower_bounds.critical_path import critical_path_bound
 from optpart.lower_bounds.crossings import crossings_bound
 from optpart.lower_bounds.destructive import destructive_bound
@@ -80,6 +81,7 @@ _ROWS = (
         "critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x, seconds)
     ),
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x, seconds)),
+    Bound("colocation", "timed", lambda x, *, seconds, makespan: colocation_bound(x, seconds)),
     Bound("cases", "anytime", cases_bound),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),

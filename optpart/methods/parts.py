@@ -46,14 +46,14 @@ class Part:
         rules to disable, ``checkpoint`` for the file of its state, ``pool`` for its workers.
     scope : str
         The place of a function that raises :class:`InputError` for an instance and a goal that a
-        method does not support; empty if it supports all.
+        method or partitioning strategy does not support; empty if it supports all.
     repairs : bool
         Whether a method can repair an invalid start.
     ordered : bool
         Whether a partitioning strategy also gives an order, which its name alone selects.
     special : bool
-        Whether a scheduling strategy is for one communication model or for comparison: valid after
-        the plus, but not in every table.
+        Whether a scheduling strategy is for one communication model or for comparison, or a
+        partitioning strategy for one kind of model: valid by name, but not in every table.
     origin : {"", "own", "plug-in"}
         Empty for those of this package; what a user registered; and what an entry point leads to.
     find : callable or None
@@ -134,6 +134,12 @@ def _partitioning(place: str, summary: str, **more: Any) -> Part:
 
 def _scheduling(place: str, summary: str, **more: Any) -> Part:
     return Part(f"optpart.strategies.scheduling.{place}", summary, **more)
+
+
+def _rule(place: str, summary: str, scope: str = "layers", **more: Any) -> Part:
+    """Return the rule of a runtime, for language models."""
+    scope = f"optpart.strategies.partition.{scope}:check_scope"
+    return _partitioning(place, summary, scope=scope, ordered=True, special=True, **more)
 
 
 _PAPER = {"variant": "paper"}
@@ -265,6 +271,31 @@ PARTITIONERS = Parts(
             "a segment per device, in proportion to its memory bandwidth or speed",
             options={"by": "bandwidth"},
         ),
+        "llama-fit": _rule("llama_fit:llama_fit", "llama.cpp --fit: what the cards can hold"),
+        "llama-tensor-split": _rule(
+            "llama_tensor_split:llama_tensor_split",
+            "llama.cpp --fit off: all layers on the cards, in proportion to memory",
+        ),
+        "llama-cpu-moe": _rule(
+            "llama_cpu_moe:llama_cpu_moe",
+            "llama.cpp --n-cpu-moe: experts of the first blocks on the processor",
+            "llama_cpu_moe",
+        ),
+        "ollama": _rule("ollama:ollama", "one card if it holds the model, else llama-fit"),
+        "exo-ring": _rule(
+            "exo_ring:exo_ring",
+            "exo 1.0: blocks in proportion to memory, on the fewest computers",
+            "exo_ring",
+        ),
+        "exo-ring-bandwidth": _rule(
+            "exo_ring:exo_ring",
+            "exo-ring in proportion to the speed of runs",
+            "exo_ring",
+            options={"by": "bandwidth"},
+        ),
+        "accelerate": _rule("accelerate:accelerate", "device_map=auto of accelerate"),
+        "halda": _rule("halda:halda", "prima.cpp: the fastest devices first, all in memory"),
+        "vllm": _rule("vllm:vllm", "vLLM's stages: as many blocks for every card"),
     },
     "optpart.partitioners",
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,11 @@ from typing import Any
 
 from optpart.base.children.scratch import Scratch
 from optpart.base.errors import InputError, PluginError
+from optpart.base.files import read_bytes
 from optpart.methods import registry
+from optpart.methods.fingerprint import digest_of
 from optpart.problem.instance import Instance
-from optpart.solution.result import Budget, Result, conclude
+from optpart.solution.result import Budget, Result, conclude, refused
 from optpart.solution.termination import Termination
 
 #: What a command must name: the files that it reads and writes.
@@ -48,14 +52,23 @@ def register_program(command: str) -> str:
         if not any(file in word for word in words):
             raise InputError("--program", f"does not name {file}", f"add {file} to the command")
     name = " ".join(word for word in words if _INSTANCE not in word and _RESULT not in word)
-    registry.register(name, f"the program {name}")(_method(name, words, Path.cwd()))
+    method = _method(name, words, Path.cwd(), _content(words))
+    registry.register(name, f"the program {name}")(method)
     return name
 
 
-def _method(name: str, words: list[str], folder: Path) -> Callable[..., Result]:
+def _content(words: list[str]) -> str:
+    """Return a digest of the program and of all files that the command names."""
+    found = [shutil.which(words[0]) or words[0], *words[1:]]
+    return digest_of(b"".join(read_bytes(file) for file in found if os.path.isfile(file)))
+
+
+def _method(name: str, words: list[str], folder: Path, content: str) -> Callable[..., Result]:
     def run(instance: Instance, *, budget: Budget, seed: int, **_: Any) -> Result:
         from optpart.interop.formats import native, result
 
+        if _content(words) != content:  # which is part of the fingerprint
+            raise PluginError(name, "was changed while it is measured", "start again")
         begin = time.perf_counter()
         with Scratch() as scratch:
             given, made = scratch.folder / "instance.json", scratch.folder / "result.json"
@@ -85,8 +98,7 @@ def _method(name: str, words: list[str], folder: Path) -> Callable[..., Result]:
             instance, name, schedule, termination=ended, seconds=seconds, seed=seed,
             reason="time limit" if code is None else "",
         )  # fmt: skip
-        if schedule is not None and found.schedule is None:
-            raise PluginError(name, found.reason, _REMEDY)
-        return found
+        rejected = schedule is not None and found.schedule is None
+        return refused(found, found.reason) if rejected else found
 
     return run

@@ -190,7 +190,8 @@ def own_heuristics() -> list[str]:
 
 def built_in_pairs() -> list[str]:
     """Return the names of built-in pairs, and of built-in strategies with their own order."""
-    return [*ORDERED, *(f"{p}+{s}" for p in _installed() for s in USUAL_SCHEDULERS)]
+    own_order = [name for name in _installed() if name in ORDERED]
+    return [*own_order, *(f"{p}+{s}" for p in _installed() for s in USUAL_SCHEDULERS)]
 
 
 def pairs() -> list[str]:
@@ -205,7 +206,9 @@ def pairs() -> list[str]:
 
 
 def _installed() -> list[str]:
-    return [name for name, part in PARTITIONERS.rows.items() if part.available]
+    """Return the partitioning strategies of every table."""
+    rows = PARTITIONERS.rows.items()
+    return [name for name, part in rows if part.available and not part.special]
 
 
 def entries() -> list[Entry]:
@@ -355,7 +358,13 @@ def _fault(name: str, instance: Instance, goal: Goal | None) -> InputError | Non
     if name in METHODS.rows:
         return METHODS[name].fault(instance, goal)
     check(name)
-    return None
+    pair = split(name)
+    return _row_of(pair[0]).fault(instance, goal) if pair else None
+
+
+def _row_of(partition: str) -> Part:
+    """Return the row of a partitioning strategy, which may have an argument."""
+    return PARTITIONERS[partition.partition(":")[0]]
 
 
 def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
@@ -364,7 +373,9 @@ def supporting(instance: Instance, goal: Goal | None = None) -> list[str]:
     Plug-ins that cannot be loaded are omitted.
     """
     plug_ins = [name for name, part in METHODS.items() if part.origin == "plug-in"]
-    return _able([*METHODS.rows, *METHODS.added, *pairs(), *plug_ins], instance, goal)
+    special = [name for name, part in PARTITIONERS.rows.items() if part.special]
+    names = [*METHODS.rows, *METHODS.added, *pairs(), *special, *plug_ins]
+    return _able(names, instance, goal)
 
 
 def _able(names: Iterable[str], instance: Instance, goal: Goal | None) -> list[str]:
@@ -458,6 +469,7 @@ def _pair(name: str, partition: str, order: str) -> Method:
         import numpy as np
 
         from optpart.base.clock import OutOfTimeError, limited
+        from optpart.solution.goal import Goal
         from optpart.solution.result import conclude
         from optpart.solution.schedule import retime
         from optpart.solution.termination import Termination
@@ -465,6 +477,8 @@ def _pair(name: str, partition: str, order: str) -> Method:
         from optpart.strategies.simulator import simulate
 
         instance, seed = job.instance, job.seed
+        if fault := _row_of(partition).fault(instance, Goal()):
+            raise fault
         begin = clock.now()
         schedule, reason, ended = None, "", Termination.COMPLETED
         allowed = math.inf if job.budget.deterministic is not None else job.budget.seconds

@@ -18,6 +18,7 @@ from optpart.base import clock
 from optpart.base.errors import InputError
 from optpart.base.languages import to_comment, to_python, to_shell
 from optpart.base.registry import Registry
+from optpart.base.rounding import number, percent
 from optpart.exporters.plan import plan_of
 from optpart.exporters.registry import target
 from optpart.interop.costs.detection import detect
@@ -25,9 +26,13 @@ from optpart.interop.devices.named import NamedCluster
 from optpart.interop.formats import cluster_toml, hugging_face
 from optpart.interop.formats.detect import Format, format_of
 from optpart.interop.formats.graph_edits import colocate_cells
+from optpart.interop.formats.llm import THIRDS
+from optpart.methods import registry
 from optpart.problem.cluster import Cluster
+from optpart.solution.job import Job
 
 if TYPE_CHECKING:
+    from optpart.problem.instance import Instance
     from optpart.problem.workload import Workload
     from optpart.solution.result import Result
 
@@ -38,6 +43,8 @@ _AGAIN = (
     "Solved again: the runtime has adjacent blocks on every device, the first on the processor, "
     "and keys and values with them."
 )
+#: Part of the time that the first of two solves may take.
+_FIRST = 0.8
 _MORE = "give more time, or devices with more memory"
 
 
@@ -67,6 +74,11 @@ class Runtime:
     stages : bool
         Whether it splits a language model into stages of a pipeline: adjacent blocks on a GPU each,
         the ends with the first and the last block.
+    apart : bool
+        Whether it can place the experts of a block apart from the rest.
+    rule : tuple of str
+        The partitioning strategy by which it places language models itself, and how to call that;
+        empty where there is none.
     """
 
     name: str
@@ -79,6 +91,8 @@ class Runtime:
     offloads: bool = False
     in_order: bool = False
     stages: bool = False
+    apart: bool = False
+    rule: tuple[str, str] | tuple[()] = ()
 
 
 _PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
@@ -114,6 +128,8 @@ _ROWS = (
         lambda kind, number: kind.upper() + number,
         _llama_cpp,
         in_order=True,
+        apart=True,
+        rule=("llama-fit", "llama.cpp --fit"),
     ),
     Runtime(
         "transformers",
@@ -124,6 +140,7 @@ _ROWS = (
         _accelerate,
         "-device-map.json",
         offloads=True,
+        rule=("accelerate", "device_map=auto"),
     ),
     Runtime(
         "onnxruntime",
@@ -151,6 +168,7 @@ _ROWS = (
         lambda _kind, number: number,
         _vllm,
         stages=True,
+        rule=("vllm", "vLLM by default"),
     ),
     Runtime(
         "megatron",
@@ -182,6 +200,10 @@ class Placed:
         What was written for it; empty if the command says all.
     remarks : list of str
         What was measured, assumed, rounded, and what the runtime does not keep of the plan.
+    rule : Result or None
+        What the runtime's own rule finds for the same model and devices, where it has one.
+    speed : str
+        Of a language model, the tokens per second of the plan and of that rule, in the cost model.
     """
 
     result: Result
@@ -189,6 +211,8 @@ class Placed:
     command: str
     file: str = ""
     remarks: list[str] = field(default_factory=list)
+    rule: Result | None = None
+    speed: str = ""
 
 
 def place_model(
@@ -243,7 +267,7 @@ def place_model(
             say(line)
 
     devices = None if cluster is None else cluster_toml.opened(cluster)
-    read = workload(model, **reading)
+    read = _read(model, row, reading)
     if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
         read = workload(model, **{"tied": "copy", **reading})
     if devices is None:
@@ -251,37 +275,78 @@ def place_model(
         tell(found.remarks)
         devices = cluster_toml.loads_named(found.text)
     if row.stages:
-        read, devices = _for_stages(read, devices)
+        read, devices = for_stages(read, devices)
     if row.offloads and not devices.computes_on:
-        devices = _offloading(devices)
+        devices = offloading(devices)
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
     end = clock.now() + seconds
-    result = solve(made.instance, seconds=seconds, contiguous=row.stages)
+    rule = _by_rule(row, read, made.instance)
+    start = rule if rule is not None and rule.schedule is not None else None
+    whole = not any(name.endswith(".attention") for name in read.graph.names)
+    limit = seconds * _FIRST if row.in_order and whole else seconds
+    result = solve(made.instance, seconds=limit, contiguous=row.stages, start=start)
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
     handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
     text = handing.told(result)
-    whole = not any(name.endswith(".attention") for name in read.graph.names)
     if row.in_order and whole and text.target != row.targets[0]:
-        again = _in_order(result, max(0.0, end - clock.now()))
+        again = _in_order(result, start, max(0.0, end - clock.now()))
         if again.schedule is not None:
             tell([_AGAIN])
             result, text = again, handing.told(again)
     tell(text.remarks)
-    return Placed(result, row.name, text.command, text.file, remarks)
+    speed = _speed(row, read, reading, result, rule)
+    return Placed(result, row.name, text.command, text.file, remarks, rule, speed)
 
 
-def _in_order(result: Result, seconds: float) -> Result:
+def _read(model: str | Path, row: Runtime, reading: Mapping[str, Any]) -> Workload:
+    """Read a model as finely as a runtime can place it, unless a granularity is given."""
+    if row.apart and "granularity" not in reading:
+        with suppress(InputError):  # of what has no experts, or is wrong otherwise, too
+            return workload(model, granularity=THIRDS, **reading)
+    return workload(model, **reading)
+
+
+def _by_rule(row: Runtime, read: Workload, instance: Instance) -> Result | None:
+    """Place a language model by the runtime's own rule, where it has one that applies."""
+    if not row.rule or not read.sequences or registry.supports(row.rule[0], instance):
+        return None
+    return registry.run(row.rule[0], Job(instance))
+
+
+def _speed(
+    row: Runtime, read: Workload, reading: Mapping[str, Any], result: Result, rule: Result | None
+) -> str:
+    """Say in one line how fast the plan of a language model is, and that of the rule."""
+    if not read.sequences or result.makespan is None:
+        return ""
+    each = reading.get("tokens") or (read.context if reading.get("mode") == "prefill" else 1)
+    tokens = read.sequences * each * 10**9  # times are nanoseconds
+    own = tokens / result.makespan
+    said = f"{number(own, up=False, digits=4)} tokens/s in the cost model"
+    if rule is None or not row.rule:
+        return said
+    if rule.makespan is None:
+        return f"{said}; {row.rule[1]} exceeds the memory"
+    theirs = tokens / rule.makespan
+    said += f"; {row.rule[1]}: {number(theirs, up=False, digits=4)}"
+    if theirs == own:
+        return f"{said}, as fast"
+    less = percent(1 - min(own, theirs) / max(own, theirs), up=False)
+    return f"{said}, {less} {'less' if theirs < own else 'more'}"
+
+
+def _in_order(result: Result, start: Result | None, seconds: float) -> Result:
     """Solve again with adjacent blocks on every device, processors first, others as they began."""
     cluster = result.instance.cluster
     kinds = dict(zip(cluster.names, cluster.types, strict=True))
     devices = [name for name, kind in kinds.items() if kind == "CPU"]
     devices += [name for name in plan_of(result).devices if kinds[name] != "CPU"]
-    return solve(result.instance, seconds=seconds, device_order=devices)
+    return solve(result.instance, seconds=seconds, device_order=devices, start=start)
 
 
-def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
+def for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCluster]:
     """Keep GPUs only, and the ends of the model with its first and last block."""
     kept = [d for d, kind in enumerate(devices.cluster.types) if kind != "CPU"]
     if not kept:
@@ -294,7 +359,7 @@ def _for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedC
     return replace(read, graph=graph), devices.only(kept)
 
 
-def _offloading(devices: NamedCluster) -> NamedCluster:
+def offloading(devices: NamedCluster) -> NamedCluster:
     """Let the first GPU compute for the processors."""
     kinds = devices.cluster.types
     first = next((d for d, kind in enumerate(kinds) if kind != "CPU"), None)

@@ -62,6 +62,9 @@ class Progress:
 
 Watch = Callable[[Progress], None]
 
+#: How the reason of a result begins whose schedule the verifier rejected.
+INVALID = "its schedule is not valid"
+
 #: Generates initial schedules for an instance, a seed and bytes of memory that may be used at most
 #: (see :class:`Budget`); the verifier has accepted them.
 Starts = Callable[[Instance, int, int | None], Iterable[Schedule]]
@@ -337,7 +340,7 @@ def conclude(
         return base
     violations = verify(instance, schedule, most=1)
     if violations:
-        return replace(base, reason=f"its schedule is not valid: {violations[0]}")
+        return replace(base, reason=f"{INVALID}: {violations[0]}")
     if broken := goal.broken(instance, schedule):
         return replace(base, reason=f"its schedule violates the goal: {broken}")
     known = replace(base, values=goal.values(instance, schedule), schedule=schedule)

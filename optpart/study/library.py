@@ -30,13 +30,16 @@ class Known:
     Attributes
     ----------
     group : str
-        ``classic``, ``random``, ``tensorflow``, ``models``, ``workflows`` or ``thesis``.
+        ``classic``, ``random``, ``tensorflow``, ``models``, ``workflows``, ``thesis`` or ``worst``;
+        of instances elsewhere, the collection.
     small : bool
         Whether the instance is part of the small library, the default of ``optpart gap``.
     makespan, bound : Fraction or None
         Best known makespan and best proven bound.
     command : str
         The command that found both.
+    file : str
+        Of an instance elsewhere: its file below the folder of the collection.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Known:
     status: str
     sha256: str
     command: str
+    file: str = ""
 
 
 @cache
@@ -76,10 +80,21 @@ def unreadable() -> dict[str, str]:
 
 
 @cache
+def elsewhere() -> dict[str, Known]:
+    """Return what is known about instances whose files are not part of optpart, by sha256."""
+    return {row.sha256: row for row in read_index(folder() / "elsewhere.csv")[0].values()}
+
+
+@cache
 def _index() -> tuple[dict[str, Known], dict[str, str]]:
+    return read_index(folder() / "index.csv")
+
+
+def read_index(path: Path) -> tuple[dict[str, Known], dict[str, str]]:
+    """Read an index: its rows by name, and the errors of those that cannot be read."""
     rows: dict[str, Known] = {}
     faults: dict[str, str] = {}
-    with open(folder() / "index.csv", newline="", encoding="utf-8") as stream:
+    with open(path, newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         for row in reader:
             name = row.get("name") or f"line {reader.line_num}"
@@ -97,15 +112,16 @@ def _known(row: dict[str, str]) -> Known:
     return Known(
         name=row["name"],
         group=row["group"],
-        small=row["small"] == "yes",
+        small=row.get("small") == "yes",
         vertices=int(row["vertices"]),
         edges=int(row["edges"]),
         devices=int(row["devices"]),
         makespan=Fraction(row["makespan"]) if row["makespan"] else None,
         bound=Fraction(row["bound"]) if row["bound"] else None,
-        status=row["status"],
+        status=row.get("status", ""),
         sha256=row["sha256"],
-        command=row["command"],
+        command=row.get("command", ""),
+        file=row.get("file", ""),
     )
 
 
@@ -222,10 +238,14 @@ def evidence(instance: Instance) -> Evidence:
     """Return what the library knows about exactly this instance, as far as it is consistent.
 
     The best schedule is verified. Bound and certificate count only if nothing in the row is wrong.
+    Of instances elsewhere, only the values of the index are known.
     """
     row = index().get(instance.name)
     faults = [unreadable()[instance.name]] if instance.name in unreadable() else []
     if row is None:
+        other = None if faults else elsewhere().get(instance.sha256)
+        if other is not None:
+            return Evidence(claimed=other.makespan, bound=other.bound)
         return Evidence(faults=tuple(faults))
     if row.sha256 != instance.sha256:
         if _is_ours(instance):

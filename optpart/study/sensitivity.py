@@ -45,7 +45,7 @@ from optpart.lower_bounds.best import BOUNDS, best_bound
 from optpart.problem.graph import DelayMatrix
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rational, shown
-from optpart.solution.goal import occupied
+from optpart.solution.goal import Task, occupied
 from optpart.solution.result import Result
 from optpart.solution.schedule import Schedule, retime
 from optpart.solution.verifier import verify
@@ -138,15 +138,15 @@ class Sensitivity:
         return sorted(found, key=lambda excess: (excess is None, excess or 0))
 
 
-def share(value: str | float | Fraction) -> Fraction:
+def share(value: str | float | Fraction, place: str = "sensitivity") -> Fraction:
     """Read a share, such as ``"20%"``, ``"0.2"`` or ``0.2``: at least 0, and below 1."""
     text = value.strip() if isinstance(value, str) else value
     percent = isinstance(text, str) and text.endswith("%")
-    number = rational(text[:-1] if isinstance(text, str) and percent else text, "sensitivity")
+    number = rational(text[:-1] if isinstance(text, str) and percent else text, place)
     found = number / 100 if percent else number
     if not 0 <= found < 1:
         remedy = "give 0% to below 100%, such as 20% or 0.2"
-        raise ArgumentError("sensitivity", f"{shown(value)} is out of range", remedy)
+        raise ArgumentError(place, f"{shown(value)} is out of range", remedy)
     return found
 
 
@@ -196,7 +196,7 @@ def sensitivity(
         )
     instance = result.instance
     _check_size(instance)
-    order = _order(instance, schedule)
+    order = task_order(instance, schedule)
     bound = result.lower_bound or Fraction(0)
     nominal = Draw(retime(instance, schedule.placement, order).makespan(instance), bound)
     rng, errors = random.Random(seed), Errors(instance, p)
@@ -257,8 +257,8 @@ def _check_size(instance: Instance) -> None:
         )
 
 
-def _order(instance: Instance, schedule: Schedule) -> list[int | tuple[int, int]]:
-    """Vertices and queueing transfers by start, then end, then so that producers come first."""
+def task_order(instance: Instance, schedule: Schedule) -> list[Task]:
+    """Sort vertices and queueing transfers by start, then end, then producers first."""
     graph = instance.graph
     position = np.empty(instance.vertices, dtype=np.int64)
     position[graph.topological_order] = 2 * np.arange(instance.vertices)

@@ -16,7 +16,7 @@ from optpart.interop.formats.json import parse_json, version
 from optpart.interop.formats.result import FORMAT
 from optpart.problem.instance import Instance
 from optpart.problem.rational import rational
-from optpart.solution.result import Result, Status
+from optpart.solution.result import INVALID, Result, Status
 from optpart.study import library
 from optpart.study.arrival import rebuild
 from optpart.study.store import Row, read_rows
@@ -54,6 +54,8 @@ class StoredRun:
         The :func:`~optpart.methods.fingerprint.fingerprint` of the method; empty if not known.
     is_latest : bool
         Whether it was made by the code of the last sweep with this method.
+    reason : str
+        Why it has no schedule or no proof.
     time_unit : str
         Of makespan and bound; empty if the instance states none, or is not known.
     """
@@ -78,6 +80,12 @@ class StoredRun:
     memory: int = 0
     is_verified: bool = False
     time_unit: str = ""
+    reason: str = ""
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the verifier rejected its schedule."""
+        return self.makespan is None and self.reason.startswith(INVALID)
 
     def factor(self, name: str) -> str | None:
         """Return the value of a factor; ``None`` if the run does not state it.
@@ -167,6 +175,7 @@ def _run(row: Row, known: dict[str, Instance | None]) -> StoredRun:
             seconds=float(found["seconds"]),
             vertices=None if schedule is None else len(schedule["placement"]),
             refused=bool(found.get("refused", False)),
+            reason=str(found.get("reason", "")),
             trace=tuple(
                 (float(seconds), _number(value), _number(bound))
                 for seconds, value, bound in found["trace"]

@@ -28,8 +28,10 @@ from optpart.testing.chains import chain
 
 #: Options for paths that are only read.
 READ = {
-    "certificate", "check", "cluster", "costs", "directories", "efficiencies", "file", "instance",
-    "lists", "model", "node_memory", "operators", "result", "start", "strategy", "tables", "times",
+    "certificate", "check", "cluster", "costs", "data", "directories", "efficiencies", "file",
+    "instance", "intervals", "lists", "model", "node_memory", "operators", "result", "samples",
+    "secret", "start",
+    "strategy", "tables", "times",
 }  # fmt: skip
 
 HEFT = "heft-10 -m heft"
@@ -78,6 +80,9 @@ CASES: dict[tuple[str, str], list[Case]] = {
                         Case("gap heft-10 -m heft+pct --axis --time-limit 1 -o")],
     ("gap", "store"): [Case(f"gap {HEFT} --store", ".db", "updated", "store")],
     ("worst", "output"): [Case("worst heft --vertices 3 --tries 5 -o", same="instance")],
+    ("robust", "output"): [Case("robust heft-10 --spread 1% --time-limit 9 -o")],
+    ("robust", "picture"): [Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".png"),
+                            Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".svg")],
     ("bound", "checkpoint"): [Case("bound heft-10 --time-limit 1 --checkpoint", kind="updated",
                                    after="--resume")],
     ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",
@@ -90,6 +95,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("lesson", "output"): [Case("lesson kwok-ahmad-9-2 -o", ".html")],
     ("simulate", "output"): [Case("simulate heft-10 -o")],
     ("pipeline", "output"): [Case("pipeline chain-20 -o")],
+    ("serve", "output"): [Case("serve serving.toml -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
@@ -113,6 +119,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ],
     ("reduce", "output"): [Case("reduce partition --random 4 -o", "", same="instance",
                                  after="--time-limit 5")],
+    ("generate set", "output"): [Case("generate set workflows --secret secret -o", "", "folder")],
     ("strategy solve", "output"): [Case(f"strategy solve {ASKED} -m ev-ar -o")],
     ("strategy bound", "output"): [Case(f"strategy bound {ASKED} -o", "", "folder")],
     ("strategy compile", "output"): [Case("strategy compile replicas -o", same="instance")],
@@ -178,6 +185,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
+    (folder / "serving.toml").write_text('layers = 1\n[[device]]\nname = "a"\nrates = [1]\n')
     (folder / "times.csv").write_text("op,kind,batch,time (us)\nc,f,1,105\nc,f,2,110\n")
     graph_file.write(chain(3), folder / "chain.json")
     question = op.strategy_question(
@@ -185,6 +193,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, method in (("replicas", "ev-ar"), ("single", "single")):
         op.solve_strategy(question, method, seconds=1).save(folder / name)
+    (folder / "secret").write_text("0" * 32)
     (folder / "known").mkdir()
     (folder / "known" / "bks.json").write_text("[]")
     (folder / "known" / "two.txt").write_text("1 2\n0 4  1 2\n")

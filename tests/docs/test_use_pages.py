@@ -10,7 +10,15 @@ import pytest
 from commandline import Run
 
 FOLDER = Path(__file__).parents[2] / "docs" / "use"
-PAGES = ("language-model.md", "onnx.md", "training.md", "workflow.md")
+PAGES = (
+    "language-model.md",
+    "llama-cpp.md",
+    "onnx.md",
+    "training.md",
+    "transformers.md",
+    "vllm.md",
+    "workflow.md",
+)
 
 
 def blocks(page: str, kind: str) -> list[str]:
@@ -41,8 +49,8 @@ def test_a_page_runs(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         exec(compile(code, name, "exec"), {})  # the page is our own
     for part in "".join(blocks(page, "console")).split("$ optpart ")[1:]:
         command, _, shown = part.partition("\n")
-        if command.startswith("strategy compare"):
-            command += " --time-limit 600"  # bounds end long before, on any machine
+        if command.startswith(("strategy compare", "place")):
+            command += " --time-limit 600"  # all ends long before, on any machine
         done = run(*shlex.split(command))
         assert done.code == 0, done.err
         if command.startswith("strategy"):
@@ -52,6 +60,11 @@ def test_a_page_runs(name: str, run: Run, tmp_path: Path, monkeypatch: pytest.Mo
         elif command.startswith("solve"):  # there may be several optimal schedules, or bounds
             until = ", traffic" if "OPTIMAL" in shown else ", lower bound"
             assert done.out.startswith(shown.partition(until)[0])
+        elif command.startswith("place"):  # there may be several optimal plans
+            assert done.out.startswith(shown.partition(", traffic")[0])
+            speed = re.findall(r"^.* in the cost model.*$", done.out, re.MULTILINE)
+            assert all(line in shown and len(line) <= 80 for line in speed)
+            assert bool(speed) is (" in the cost model" in shown)
 
 
 def test_other_pages_lead_here() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +159,25 @@ class TestResults:
 
     def test_compiled_kernels_call_short_ones_and_inner_functions(self) -> None:
         assert summed_at_once(np.arange(1, 4)) == (12, True)
+
+    def test_functions_of_others_are_compiled_as_ever(self) -> None:
+        code = """
+import numba
+import numpy as np
+import optpart.kernels.machine_code
+
+@numba.njit
+def first(values, size):
+    return values[:size].copy().sum() + np.zeros(size, numba.boolean).sum()
+
+@numba.njit
+def all_of(size):
+    return first(np.zeros(size), size) + np.full(size, 1)[0]
+
+print(all_of(3))
+"""
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert run.stdout == "1.0\n", run.stderr
 
 
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,22 @@ def test_at_the_limit_it_is_killed_and_what_it_has_written_counts(run: Run) -> N
     assert row["reason"] == "time limit"
 
 
+def test_a_store_keeps_its_runs_until_a_file_of_its_command_changes(run: Run) -> None:
+    text = ONE_AFTER_ANOTHER.replace("STEP", "100")
+    text += "\nopen('count', 'a').write('x')"
+    for changed in ("", "", "\n# another program"):
+        row, _ = measured(run, text + changed, "--store", "runs.db")
+        assert row["makespan"] == "921"
+    assert Path("count").read_text() == "xx"
+
+
+def test_it_must_not_change_while_it_is_measured(run: Run) -> None:
+    text = ONE_AFTER_ANOTHER.replace("STEP", "100") + "\nopen('mine.py', 'a').write('#')"
+    row, err = measured(run, text, "--seeds", 2)
+    assert row["makespan"] == "921"
+    assert "was changed while it is measured" in err
+
+
 def test_it_starts_in_the_current_folder_and_leaves_nothing(run: Run, here: Path) -> None:
     Path("data").write_text("100")
     measured(run, ONE_AFTER_ANOTHER.replace("STEP", "int(open('data').read())"))
@@ -97,11 +113,11 @@ def test_a_command_without_its_files_is_refused(run: Run, command: str, said: st
     assert shown.err.startswith(f"optpart: --program: {said}")
 
 
-@pytest.mark.parametrize("more", [("--axis",), ("--store", "runs.db"), ("--engine", "dask")])
+@pytest.mark.parametrize("more", [("--axis",), ("--engine", "dask")])
 def test_what_would_need_its_code_is_refused(run: Run, more: tuple[str, ...]) -> None:
     shown = run("gap", "heft-10", "--program", "mine {instance} {result}", *more)
     assert shown.code == 2
-    assert "--program: used with --axis, --engine or --store" in shown.err
+    assert "--program: used with --axis or --engine" in shown.err
 
 
 def test_the_name_has_no_files() -> None:

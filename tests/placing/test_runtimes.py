@@ -60,6 +60,38 @@ def test_every_runtime_that_takes_a_format_can_be_asked_for(desk):
         runtimes.place_model(desk.parent / "heft-10.json", desk)
 
 
+def test_the_plan_is_compared_with_the_rule_of_the_runtime(desk):
+    found = runtimes.place_model("llama-2-13b", desk, seconds=30)
+    assert found.rule.method == "llama-fit"
+    assert found.speed == "21.83 tokens/s in the cost model; llama.cpp --fit: 20.88, 4.36% less"
+    assert found.result.makespan <= found.rule.makespan
+    found = runtimes.place_model("llama-2-13b", desk, "vllm", seconds=30)
+    assert found.speed.endswith(" tokens/s in the cost model; vLLM by default exceeds the memory")
+    found = runtimes.place_model("llama-3.2-1b", desk, "megatron", seconds=30)
+    assert re.fullmatch(r"[\d.]+ tokens/s in the cost model", found.speed)
+    assert found.rule is None
+
+
+def test_equal_plans_are_as_fast(tmp_path):
+    (tmp_path / "one.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "0"\n')
+    found = runtimes.place_model("llama-3.2-1b", tmp_path / "one.toml", "vllm", seconds=30)
+    assert re.fullmatch(r"(\S+) tokens/s .*; vLLM by default: \1, as fast", found.speed)
+
+
+def test_all_tokens_of_a_prompt_count(desk):
+    found = runtimes.place_model("llama-3.2-1b", desk, mode="prefill", context=512, batch=2)
+    tokens = float(found.speed.partition(" tokens/s")[0].replace(",", ""))
+    assert tokens == pytest.approx(1024 * 1e9 / float(found.result.makespan), rel=1e-3)
+
+
+def test_experts_are_placed_apart_where_the_runtime_can(desk):
+    options = {"weights": "q2_K", "seconds": 5}
+    for granularity, apart in (({}, True), ({"granularity": "block"}, False)):
+        found = runtimes.place_model("mixtral-8x7b", desk, **options, **granularity)
+        assert ("block.0.experts" in found.result.placement) is apart
+        assert found.result.makespan <= found.rule.makespan
+
+
 def test_the_devices_of_this_machine_are_those_that_are_found(monkeypatch):
     found = Detected(DESK, ["three devices"])
     monkeypatch.setattr(runtimes, "detect", lambda: found)
@@ -96,6 +128,7 @@ def test_only_the_name_of_a_class_gets_into_the_program(desk, tmp_path, monkeypa
 
 def test_what_llama_cpp_cannot_have_is_solved_again_as_it_can(desk, monkeypatch):
     def solve(instance, device_order=None, **options):
+        options.pop("start", None)
         wrong = ["cuda0", "cuda1", "cpu"]  # as good as another order, and llama.cpp has no such one
         return op.solve(instance, device_order=device_order or wrong, **options)
 

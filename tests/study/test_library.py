@@ -85,7 +85,7 @@ def test_every_file_has_its_row_and_every_row_its_files() -> None:
     def stems(group: str) -> set[str]:
         return {path.stem for path in (library.folder() / group).glob("*.json")}
 
-    for group in ("classic", "random", "tensorflow", "models", "workflows"):
+    for group in ("classic", "random", "tensorflow", "models", "workflows", "worst"):
         assert stems(group) == {row.name for row in ROWS if row.group == group}
     assert stems("best") == set(WITH_FILE)
     assert set(NAMES) - set(WITH_FILE) == {f"thesis-{number}" for number in range(1, 7)}
@@ -265,6 +265,19 @@ def test_workflows_are_what_their_files_describe(name: str) -> None:
     assert read.instance(Fraction(1, 8), 50_000).sha256 == instance.sha256
     assert 20 <= instance.vertices <= 100
     assert len(set(instance.cluster.speed.fractions())) > 1
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.group == "worst"], ids=lambda r: r.name)
+def test_worst_instances_are_as_bad_as_they_say_and_certified(row: library.Known) -> None:
+    instance = load(row.name)
+    method = row.name.removeprefix("worst-").partition("-general-")[0]
+    assert library.certificate(row.name)
+    makespan = registry.get(method)(instance).makespan
+    assert makespan is not None
+    assert row.makespan is not None
+    assert instance.source == (
+        f"{method} takes {makespan}, the optimum is {row.makespan}: ratio {makespan / row.makespan}"
+    )
 
 
 # --- reading it ---------------------------------------------------------------------------------

@@ -174,3 +174,11 @@ class TestCommand:
         assert (shown.code, shown.out) == (2, "")
         assert shown.err.startswith(f"optpart: {said}")
         assert shown.err.count("\n") == 1
+
+
+def test_in_python_it_finds_what_the_command_finds() -> None:
+    found = op.worst("heft", vertices=5, tries=40)
+    assert found is not None
+    assert (found.makespan, found.optimum, found.tries) == (Fraction(613, 60), Fraction(28, 5), 40)
+    with pytest.raises(op.InputError, match="vertices: 17 is out of range; give a whole number"):
+        op.worst("heft", vertices=17)

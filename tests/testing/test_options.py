@@ -43,10 +43,11 @@ SETTINGS = {
     "seed", "seeds", "start", "store", "watch", "workers",
 }  # fmt: skip
 
-#: Functions that build, show or write what is given to them.
+#: Functions that build, show or write what is given to them; and one whose options
+#: ``tests/study/test_robust.py`` varies.
 NO_QUESTION = {
     "certify", "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy",
-    "retime", "save", "write_lesson", "write_report",
+    "retime", "robust", "save", "write_lesson", "write_report",
 }  # fmt: skip
 
 

@@ -37,6 +37,9 @@ from optpart.study.worst.families import FAMILIES
 #: Sizes for which optima are proven in a moment.
 VERTICES, DEVICES = (2, 16), (2, 6)
 
+#: Seconds of a search that nothing else limits.
+WORST_SECONDS = 20.0
+
 #: Candidates of a round, which begins with a new instance or, every second time, the worst so far.
 _ROUND = 200
 

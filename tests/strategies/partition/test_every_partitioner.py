@@ -10,8 +10,12 @@ from optpart.methods.parts import PARTITIONERS
 from optpart.methods.registry import partitioner
 from optpart.strategies.base import NoPlacementError
 
-#: All but the one that needs a file of rules.
-NAMES = [name for name, part in PARTITIONERS.rows.items() if part.available and name != "expert"]
+#: All but those for one kind of model, and the one that needs a file of rules.
+NAMES = [
+    name
+    for name, part in PARTITIONERS.rows.items()
+    if part.available and not part.special and name != "expert"
+]
 
 every_partitioner = pytest.mark.parametrize("name", NAMES)
 
