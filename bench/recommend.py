@@ -5,7 +5,8 @@
 
 ``measure`` draws one instance after another, proves its optimum and runs every strategy. It goes
 on where it was stopped; ``--part 0/2`` and ``1/2`` share the cases among two processes, each with
-a file of its own. ``train`` needs ``optpart[recommend]``; it writes the tree of ``optpart recommend``.
+a file of its own. ``train`` needs ``optpart[recommend]``; it writes the tree of ``optpart
+recommend``.
 """
 
 from __future__ import annotations
