@@ -6,13 +6,13 @@
 ``measure`` draws one instance after another, proves its optimum and runs every strategy. It goes
 on where it was stopped; ``--part 0/2`` and ``1/2`` share the cases among two processes, each with
 a file of its own. ``train`` needs ``optpart[recommend]``; it writes the tree of ``optpart
-recommend``.
+recommend``. What was measured is kept in ``bench/results/recommend/runs.csv.xz``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import lzma
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +25,7 @@ import numpy as np
 from bench.store import RESULTS, ROOT
 from optpart.base.files import ANY, write_text
 from optpart.exact.enumeration import enumerate_all
+from optpart.interop.formats.json import pretty
 from optpart.interop.generate import families
 from optpart.interop.generate.small import small
 from optpart.interop.generate.workflow import instance as workflow
@@ -44,7 +45,7 @@ STRATEGIES = (
     "contiguous-split+pct",
 )  # fmt: skip
 
-RUNS = RESULTS / "recommend" / "runs.csv"
+RUNS = RESULTS / "recommend" / "runs.csv.xz"
 TREE = ROOT / "optpart" / "study" / "recommend.json"
 
 #: Strategies to choose from, leaves of the tree, and instances in each, at least.
@@ -152,10 +153,16 @@ def measure(path: Path, cases: int, part: str) -> None:
                 file.write(measured(number) + "\n")
 
 
+def lines(path: Path) -> list[str]:
+    """Return the lines of a file, which may be compressed, without its header."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else path.open() as file:
+        return file.read().splitlines()[1:]
+
+
 def table(paths: list[Path]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Return families, features and logarithms of ratios of all cases with a proven optimum."""
     families_, known, ratios = [], [], []
-    for line in (line for path in paths for line in path.read_text().splitlines()[1:]):
+    for line in (line for path in paths for line in lines(path)):
         number, best, *found = line.split(",")
         if best and Fraction(best):
             family, instance = case(int(number))
@@ -188,7 +195,7 @@ def fitted(known: np.ndarray, ratios: np.ndarray) -> Any:
 
 def held_out(known: np.ndarray, ratios: np.ndarray, folds: np.ndarray) -> dict[str, Any]:
     """Return geometric means of ratios on instances of each fold, without it in the training."""
-    tree, single, oracle, failed = [], [], [], []
+    tree, single, oracle = [], [], []
     for fold in np.unique(folds):
         test, train = folds == fold, folds != fold
         chosen = shortlist(ratios[train])
@@ -241,7 +248,7 @@ def train(paths: list[Path], output: Path) -> None:
         "held_out": folds,
         "root": node(0),
     }  # fmt: skip
-    write_text(output, json.dumps(document, indent=1) + "\n", ANY)
+    write_text(output, pretty(document) + "\n", ANY)
     means = sorted(zip(np.exp(ratios.mean(axis=0)).round(3), STRATEGIES, strict=True))
     print(len(names), "instances;", ", ".join(f"{name} {mean}" for mean, name in means))
     print(folds)
@@ -251,7 +258,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     steps = parser.add_subparsers(dest="step", required=True)
     one = steps.add_parser("measure")
-    one.add_argument("-o", "--output", type=Path, default=RUNS)
+    one.add_argument("-o", "--output", type=Path, default=RUNS.with_suffix(""))
     one.add_argument("--cases", type=int, default=10_000)
     one.add_argument("--part", default="0/1")
     other = steps.add_parser("train")

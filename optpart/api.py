@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from optpart.base.choices import choice, close
 from optpart.base.errors import ArgumentError, CertificateError, ContradictionError, InputError
@@ -377,70 +377,14 @@ def sensitivity(
     return study(result, error, draws=draws, seed=seed, seconds=seconds)
 
 
-def robust(
-    instance: Instance | str | Path,
-    *,
-    samples: str | Path | None = None,
-    intervals: str | Path | None = None,
-    spread: str | float | Fraction | None = None,
-    draws: int | None = None,
-    deviations: int | None = None,
-    goal: Literal["worst", "mean"] = "worst",
-    curve: bool = False,
-    seconds: float = 60.0,
-    workers: int = 2,
-    seed: int = 0,
-    memory: int | str | None = None,
-    watch: Callable[[str, Fraction | None], None] | None = None,
-) -> Robust:
+def robust(instance: Instance | str | Path, **options: Any) -> Robust:
     """Find the placement and order that are best in the worst case or on average.
 
-    See :mod:`optpart.study.robust.search` for what is proven, and when. Run times vary; transfer
-    times, memory and all else stay.
-
-    Parameters
-    ----------
-    samples : path, optional
-        A CSV ``name,device,time`` with a row per measurement. The k-th measurements of all vertices
-        and devices belong to sample k, so all need equally many. A row without a device is for
-        every device that the vertex may use; what has no row keeps its time.
-    intervals : path, optional
-        A CSV ``name,device,low,high`` with at most one row per vertex and device.
-    spread : str or number, optional
-        Alone, every run time lies within ± this share, such as ``"20%"``. With ``draws``, it is
-        the standard deviation of the logarithm of a factor that every vertex has in each sample.
-    draws : int, optional
-        The number of samples to draw, at most 1,000.
-    deviations : int, optional
-        For intervals: how many vertices deviate from their own times at most; all by default.
-    goal : {"worst", "mean"}
-        What to minimise; intervals have no mean.
-    curve : bool
-        Also find the best plans for other numbers of deviations or, for samples, for weighted sums
-        of the nominal makespan and the goal, in half of the time.
-    seconds : float
-        Time limit.
-    memory : int or str, optional
-        Memory that optpart and its solvers may take together.
-    watch : callable, optional
-        Called with what is looked for, and the best value so far.
-
-    Raises
-    ------
-    InputError
-        If not exactly one of ``samples``, ``intervals`` and ``spread`` is given, one does not fit
-        the instance, or a number is out of range.
-    UnsupportedError
-        For intervals where memory that changes with time is limited, and for ports with several
-        channels.
+    The options are those of :func:`optpart.study.robust.search.robust`.
     """
     from optpart.study.robust import robust as study
 
-    return study(
-        _instance(instance), samples=samples, intervals=intervals, spread=spread, draws=draws,
-        deviations=deviations, goal=goal, curve=curve, seconds=seconds, workers=workers, seed=seed,
-        memory=memory, watch=watch,
-    )  # fmt: skip
+    return study(_instance(instance), **options)
 
 
 def recommend(instance: Instance | str | Path) -> Recommendation:

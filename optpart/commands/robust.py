@@ -93,24 +93,15 @@ def robust(
     def watch(what: str, value: Fraction | None) -> None:
         from optpart.base.rounding import number
 
-        line(f"{what}: best so far {number(value, up=True)}", None)
+        line(f"{instance.name}  {what}: best so far {number(value, up=True)}", None)
 
     try:
         found = study(
-            instance,
-            samples=samples,
-            intervals=intervals,
-            spread=spread,
-            draws=draws,
-            deviations=deviations,
-            goal=goal,
-            curve=curve or picture is not None,
-            seconds=remaining(time_limit),
-            workers=workers,
-            seed=seed,
-            memory=memory_limit,
+            instance, samples=samples, intervals=intervals, spread=spread, draws=draws,
+            deviations=deviations, goal=goal, curve=curve or picture is not None,
+            seconds=remaining(time_limit), workers=workers, seed=seed, memory=memory_limit,
             watch=watch,
-        )
+        )  # fmt: skip
     finally:
         line.clear()
     if found.value is not None and picture is not None:
@@ -149,25 +140,27 @@ def _say(console: PlainConsole, found: Robust) -> None:
     say(f"{said}{f' ({found.reason})' if found.reason else ''}, {word} {with_unit(value, unit)}, "
         f"lower bound {with_unit(bound, unit)}")  # fmt: skip
     most = f", at most {found.deviations} deviate upwards" if found.deviations is not None else ""
-    say(f"{varies.words}{most}; the order is fixed, or the devices dispatch by it:")
     sampled = bool(varies.samples)
-    table = plain_table("plan", "nominal", "worst", *(["mean"] if sampled else []),
-                        *(["worst dispatched", "mean dispatched"] if sampled else []))  # fmt: skip
+    carried = "; the order is fixed, or devices dispatch by it" if sampled else ""
+    say(f"{varies.words}{most}{carried}:")
+    further = ["mean", "worst dispatched", "mean dispatched"] if sampled else ["least"]
+    table = plain_table("plan", "nominal", "worst", *further)
+    notes = []
     for name, each in (("best", found.outcome), ("best nominal", found.usual)):
         if each is None:
             continue
-        row = [name, shown(each.nominal), shown(each.worst)]
+        row = [each.nominal, each.worst]
         if sampled:
-            row.append(shown(each.mean))
             some = each.dispatched
-            row += (
-                [shown(max(some)), shown(sum(some, Fraction(0)) / len(some))] if some else ["–"] * 2
-            )
-        table.add_row(*row)
+            row += [each.mean, *((max(some), sum(some, Fraction(0)) / len(some)) if some else ())]
+        elif each.least is not None:
+            row.append(each.least)
+        table.add_row(name, *map(shown, row))
+        if each.overfull:
+            notes.append(f"{name}: dispatched, {each.overfull} samples exceed a limit of memory")
     console.show(table)
-    for name, each in (("best", found.outcome), ("best nominal", found.usual)):
-        if each is not None and each.overfull:
-            say(f"{name}: dispatched, {each.overfull} samples exceed a limit of memory")
+    for remark in notes:
+        say(remark)
     if found.curve:
         parameter = "weight" if sampled else "deviations"
         table = plain_table(parameter, "nominal", word, "proven")

@@ -167,17 +167,27 @@ import numpy as np
 import optpart.kernels.machine_code
 
 @numba.njit
-def first(values, size):
-    return values[:size].copy().sum() + np.zeros(size, numba.boolean).sum()
+def inner(values, size):
+    some = values[:size].copy()
+    seen = np.zeros(size, numba.boolean)
+    return some.sum() + seen.sum()
 
 @numba.njit
-def all_of(size):
-    return first(np.zeros(size), size) + np.full(size, 1)[0]
+def outer(size):
+    zeros = np.zeros(size)
+    ones = np.full(size, 1)
+    return inner(zeros, size) + ones[0]
 
-print(all_of(3))
+@numba.njit
+def later(size):
+    seen = np.zeros(size, numba.boolean)
+    return seen.sum()
+
+print(outer(3), later(3))
 """
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert run.stdout == "1.0\n", run.stderr
+        command = [sys.executable, "-P", "-c", code]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.stdout == "1.0 0\n", run.stderr
 
 
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:

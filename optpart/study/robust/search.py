@@ -38,8 +38,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from optpart.base import clock
+from optpart.base.arguments import checked
 from optpart.base.choices import choice
 from optpart.base.errors import ArgumentError, ContradictionError, UnsupportedError
+from optpart.base.limits import check_seconds
 from optpart.exact.messages import Incumbent, Limits
 from optpart.exact.process import answer, expect
 from optpart.exact.shared_plan import WORKER, SharedTask, shared_tasks
@@ -58,7 +60,7 @@ from optpart.study.robust.clockwork import Clockwork, Plan
 from optpart.study.robust.variation import Variation, mixed, variation
 from optpart.study.sensitivity import task_order
 
-Goal = Literal["worst", "mean"]
+GoalName = Literal["worst", "mean"]
 
 #: Larger models, in pairs of tasks times cases and devices, are not built; above the other number,
 #: single vertices are moved first, for half of the time.
@@ -94,12 +96,15 @@ class Outcome:
         first in the order among what is ready; empty for intervals.
     overfull : int
         Samples in which that exceeds a limit of memory.
+    least : Fraction, optional
+        Makespan at the lower ends of intervals.
     """
 
     nominal: Fraction
     makespans: tuple[Fraction, ...]
     dispatched: tuple[Fraction, ...] = ()
     overfull: int = 0
+    least: Fraction | None = None
 
     @property
     def worst(self) -> Fraction:
@@ -159,7 +164,7 @@ class Robust:
     """
 
     variation: Variation
-    goal: Goal
+    goal: GoalName
     deviations: int | None
     result: Result
     status: Status
@@ -181,6 +186,7 @@ class Robust:
                 "makespans": [str(time) for time in outcome.makespans],
                 "dispatched": [str(time) for time in outcome.dispatched],
                 "overfull": outcome.overfull,
+                "least": None if outcome.least is None else str(outcome.least),
             }  # fmt: skip
 
         return {
@@ -201,6 +207,7 @@ class Robust:
         }  # fmt: skip
 
 
+@checked
 def robust(
     instance: Instance,
     *,
@@ -209,7 +216,7 @@ def robust(
     spread: str | float | Fraction | None = None,
     draws: int | None = None,
     deviations: int | None = None,
-    goal: Goal = "worst",
+    goal: GoalName = "worst",
     curve: bool = False,
     seconds: float = 60.0,
     workers: int = 2,
@@ -217,13 +224,39 @@ def robust(
     memory: int | str | None = None,
     watch: Callable[[str, Fraction | None], None] | None = None,
 ) -> Robust:
-    """Find the plan of the least worst or mean makespan; see :func:`optpart.robust`."""
-    if goal not in get_args(Goal):
-        raise ArgumentError("goal", f"no goal {goal!r}", choice(goal, get_args(Goal)))
+    """Find the plan of the least worst or mean makespan; see the module.
+
+    Parameters
+    ----------
+    samples, intervals, spread, draws, seed
+        How run times vary; see :func:`~optpart.study.robust.variation.variation`.
+    deviations : int, optional
+        Of intervals: how many vertices deviate at most; all by default.
+    goal : {"worst", "mean"}
+        What to minimise; intervals have no mean.
+    curve : bool
+        Also find the best plans for other numbers of deviations or, for samples, for weighted sums
+        of the nominal makespan and the goal, in half of the time.
+    memory : int or str, optional
+        Memory that optpart and its solvers may take together.
+    watch : callable, optional
+        Called with what is looked for, and the best value so far.
+
+    Raises
+    ------
+    InputError
+        If what is given contradicts itself or the instance, or a number is out of range.
+    UnsupportedError
+        For intervals where memory that changes with time is limited, and for ports with several
+        channels.
+    """
+    if goal not in get_args(GoalName):
+        raise ArgumentError("goal", f"no goal {goal!r}", choice(goal, get_args(GoalName)))
     varies = variation(
         instance, samples=samples, intervals=intervals, spread=spread, draws=draws, seed=seed
     )
     _check(varies, goal, deviations)
+    check_seconds(seconds)
     deadline = clock.now() + seconds
     shared = _Shared(varies, goal, workers, seed, memory, watch)
     end = clock.now() + seconds / 2 if curve else deadline
@@ -257,7 +290,7 @@ def _counts(vertices: int, own: int) -> tuple[Fraction, ...]:
     return tuple(Fraction(g) for g in sorted({0, own, vertices, *powers}) if g <= vertices)
 
 
-def _check(varies: Variation, goal: Goal, deviations: int | None) -> None:
+def _check(varies: Variation, goal: GoalName, deviations: int | None) -> None:
     instance, model = varies.instance, varies.instance.model
     if deviations is not None and varies.samples:
         raise ArgumentError("deviations", "given with samples", "give intervals, or a spread alone")
@@ -301,7 +334,7 @@ class _Shared:
     def __init__(
         self,
         varies: Variation,
-        goal: Goal,
+        goal: GoalName,
         workers: int,
         seed: int,
         memory: int | str | None,
@@ -658,7 +691,9 @@ class _Search:
                 overfull += 1
             else:
                 dispatched.append(schedule.makespan(sample))
-        return Outcome(spans[0], tuple(spans[1:]), tuple(dispatched), overfull)
+        low = self.shared.varies.low
+        least = None if low is None else retime(low, plan.placement, plan.order).makespan(low)
+        return Outcome(spans[0], tuple(spans[1:]), tuple(dispatched), overfull, least)
 
 
 def _ordered(instance: Instance, found: Incumbent) -> Plan:
