@@ -23,7 +23,6 @@ The parts are, with the process that they are about:
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import subprocess
 import sys
@@ -33,11 +32,11 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from bench.limits.__main__ import drawn
 from optpart import Budget, Instance
 from optpart.exact import milp, process, solve
 from optpart.exact.milp import program_rows
@@ -159,7 +158,7 @@ class Measurement:
     @cached_property
     def instance(self) -> Instance:
         """The instance, drawn when it is needed."""
-        return _limits().drawn(self.vertices, self.devices)
+        return drawn(self.vertices, self.devices)
 
     def process(self) -> Case:
         """Load everything, and solve linear programs."""
@@ -205,7 +204,7 @@ class Measurement:
     def crossings(self) -> Case:
         """Solve the linear programs of crossings, after those of a small instance."""
         kernels.load()
-        all_bounds(_limits().drawn(50, 4), self.seconds)
+        all_bounds(drawn(50, 4), self.seconds)
         base, size = peak("self"), program_size(self.instance)
         crossings_bound(self.instance, self.seconds)
         estimate = footprint.of_crossings(self.instance, size)
@@ -221,7 +220,7 @@ class Measurement:
 
     def _searched(self, method: str, estimate: int) -> Case:
         kernels.load()
-        ask(_limits().drawn(50, 4), method, seconds=5, workers=2).answer()
+        ask(drawn(50, 4), method, seconds=5, workers=2).answer()
         base = max(self.watch.peaks.values(), default=0)
         self.watch.peaks.clear()
         ask(self.instance, method, seconds=self.seconds, workers=2).answer()
@@ -240,17 +239,6 @@ _PARTS: dict[str, Callable[[Measurement], Case]] = {
     "hybrid": Measurement.hybrid,
     "compiling": Measurement.process,
 }
-
-
-def _limits() -> ModuleType:
-    """Return the bench of time limits, which draws the instances."""
-    path = Path(__file__).with_name("__main__.py")
-    spec = importlib.util.spec_from_file_location("limits", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def measure(part: str, vertices: int, devices: int, seconds: float, workers: int) -> None:
