@@ -9,13 +9,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from relabelling import relabelled, stretched
 from signalling import signal_with_the_job
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Model, RationalArray, Schedule, retime
+from optpart import (
+    Cluster,
+    Device,
+    GraphBuilder,
+    Instance,
+    Model,
+    RationalArray,
+    Schedule,
+    costed,
+    read_instance,
+    retime,
+    workload,
+)
 from optpart.base.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
@@ -23,6 +36,7 @@ from optpart.exact.cross_check import compare
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.process import shared
 from optpart.exact.symmetry import interchangeable_devices
+from optpart.interop.formats.cluster_toml import loads_named
 from optpart.kernels import ticks
 from optpart.lower_bounds.load import load_bound
 from optpart.methods.cpsat import cpsat
@@ -444,6 +458,25 @@ class TestRounding:
         result = solve(Instance(builder.build(), cluster, Model(memory="estimate"), rows))
         assert result.status is Status.INFEASIBLE
         assert "memory" in result.reason
+
+
+class TestLongTimes:
+    """Where a step of the solver's presolve, which is left out, cuts off the optimum."""
+
+    def test_a_workflow_in_nanoseconds(self) -> None:
+        result = solve(read_instance(Path(__file__).with_name("long_times.json")))
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == Fraction(386143696768, 5)
+
+    def test_prompts_of_a_language_model(self) -> None:
+        read = workload("llama-3-70b", mode="prefill", context=4096, weights="q4_K")
+        devices = loads_named(
+            'default_link = "pcie-3-x16"\n'
+            'device = [{of = "t4", count = 4}, {of = "epyc-7763", memory = "256 GB"}]'
+        )
+        result = solve(costed(read, devices, "roofline").instance)
+        assert result.status is Status.OPTIMAL
+        assert result.makespan == 119972179183
 
 
 class TestStart:

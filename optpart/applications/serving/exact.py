@@ -30,6 +30,8 @@ def solve(
     """
     from ortools.sat.python import cp_model
 
+    from optpart.exact.cp_sat import solver_within
+
     n, layers = len(serving.machines), serving.layers
     sizes = [range(1, len(machine.rates) + 1) for machine in serving.machines]
     total = sum((max(machine.rates) for machine in serving.machines), Fraction(0))
@@ -62,9 +64,7 @@ def solve(
     passed = model.new_int_var(int(value * unit), whole(bound), "")
     model.add(passed == sum(entering[serving.sink]))
     model.maximize(passed)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 2
-    solver.parameters.max_time_in_seconds = max(0.0, deadline - now())
+    solver = solver_within(max(0.0, deadline - now()), workers=2)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     intervals: list[Interval] = [(solver.value(begin[i]), solver.value(end[i])) for i in range(n)]

@@ -96,6 +96,8 @@ def _chosen(
     """Return blocks of all layers, with sites in some order; none if none are found."""
     from ortools.sat.python import cp_model
 
+    from optpart.exact.cp_sat import solver_within
+
     if any(not sites.worst[p][q] for p, q in pairwise(order)):
         return []
     model, blocks = cp_model.CpModel(), _blocks(sites, throughput, deadline)
@@ -117,9 +119,7 @@ def _chosen(
         enough = sum(x for b, x in counted if b.site == site and len(b.lanes) >= need)
         ends = [wide[site, first] for first in (False, True) if (site, first) in wide]
         model.add(enough >= sum(chosen for least, chosen in ends if least >= need))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = max(0.0, min(deadline - now(), _CHOICE))
+    solver = solver_within(max(0.0, min(deadline - now(), _CHOICE)))
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return []
     result: list[_Block] = []
