@@ -354,6 +354,7 @@ class TestInterruptedBounds:
         assert [row[0] for row in rows] == [
             "critical-path",
             "load",
+            "colocation",
             "cases",
             "one-machine",
             "best:",

@@ -81,7 +81,7 @@ _ROWS = (
         "critical-path", "cheap", lambda x, *, seconds, makespan: critical_path_bound(x, seconds)
     ),
     Bound("load", "cheap", lambda x, *, seconds, makespan: load_bound(x, seconds)),
-    Bound("colocation", "timed", lambda x, *, seconds, makespan: colocation_bound(x, seconds)),
+    Bound("colocation", "cheap", lambda x, *, seconds, makespan: colocation_bound(x, seconds)),
     Bound("cases", "anytime", cases_bound),
     Bound("one-machine", "timed", lambda x, *, seconds, makespan: one_machine_bound(x, seconds)),
     Bound("energy", "timed", energy_bound),

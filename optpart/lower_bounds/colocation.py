@@ -41,16 +41,18 @@ def colocation_bound(instance: Instance, seconds: float = np.inf) -> Fraction | 
     Returns
     -------
     Fraction or None
-        0 without groups of several vertices; ``None`` if some unit has no device at all, which
-        proves the instance infeasible.
+        The longest path without groups of several vertices; ``None`` if some unit has no device at
+        all, which proves the instance infeasible.
     """
     deadline = clock.now() + seconds
     a = arrays(instance)
     if not a.allowed.any(axis=1).all():
         return None
-    n, units = instance.vertices, len(instance.units)
-    if units == n:
+    units = len(instance.units)
+    if not units:
         return Fraction(0)
+    if units == instance.vertices:
+        deadline = -np.inf  # every vertex only waits for its predecessors
     grid = Grid.of(instance)
     least = np.where(a.allowed[a.unit], grid.duration, NEVER).min(axis=1, keepdims=True)
     head = _heads(_Side(a.order, a.in_start, a.in_source, a.unit, least), deadline)

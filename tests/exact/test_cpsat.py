@@ -611,9 +611,10 @@ class TestSolverProcess:
             """Kill at the first step that is the solver's: the one before is the load bound."""
             running = shared(module.WORKER).worker
             seen.append(step)
-            if len([s for s in seen if s.bound]) > 1 and running is not None and not killed:
+            late = len([s for s in seen if s.bound]) > 1
+            if late and running is not None and running.process.pid not in killed:
                 killed.append(running.process.pid)
-                os.kill(*killed, signal.SIGKILL)
+                os.kill(killed[-1], signal.SIGKILL)
 
         result = cpsat(HARD, budget=NEVER_REACHED, watch=kill)
         assert result.status is Status.FEASIBLE

@@ -47,10 +47,10 @@ def test_each_vertex_takes_its_least_time() -> None:
     assert optimum(instance).makespan == 2 + 7  # type: ignore[union-attr]
 
 
-def test_without_groups_it_says_nothing() -> None:
-    assert (
-        colocation_bound(Instance(GraphBuilder().vertex("a", 5).build(), Cluster.uniform(2))) == 0
-    )
+def test_without_groups_it_is_the_longest_path() -> None:
+    graph = GraphBuilder().vertex("a", 5).vertex("b", 2).vertex("c", 4).edge("a", "b", None)
+    assert colocation_bound(Instance(graph.build(), Cluster.uniform(2))) == 5 + 2
+    assert colocation_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
 
 
 def test_without_a_device_there_is_no_schedule() -> None:
