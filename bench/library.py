@@ -12,8 +12,9 @@ and ``best/``. Rows of other instances remain unchanged.
 
 ``python bench/library.py refresh [--time-limit 3600] [--workers 2] [NAME...]`` solves every
 instance without a certificate again, from its best schedule, certifies what is proven, and enters
-in ``refreshed.csv`` when which version found what. When it is run again, it goes on where it was
-stopped: instances in that file are left out if this version had at least that time for them.
+in ``refreshed.csv`` when which version found what. Bounds that were proven before do not count: the
+code that proved them may have been wrong. When it is run again, it goes on where it was stopped:
+instances in that file are left out if this version had at least that time for them.
 """
 
 from __future__ import annotations
@@ -429,6 +430,8 @@ def solved(
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
     lost = path is not None and not path.is_file()
     known = Best() if row is None or row["sha256"] != instance.sha256 or lost else Best.of(row)
+    if from_best:
+        known = replace(known, bound=None, proven_by="")
     kept = None if path is None or known.makespan is None else stored(instance, path, known)
     begin = time.perf_counter()
     start = None if not from_best or kept is None else kept.schedule
