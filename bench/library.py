@@ -302,7 +302,7 @@ def index(
     chosen: Sequence[str],
     budget: Budget,
     method: str = METHODS[0],
-    from_best: bool = False,
+    anew: bool = False,
 ) -> None:
     """Solve the chosen instances; enter what is new after each."""
     rows = read_rows()
@@ -311,7 +311,7 @@ def index(
     for number, name in enumerate(todo, 1):
         begin = time.perf_counter()
         instance, group = load(name, places[name]), places[name]
-        rows[name] = row = solved(instance, group, rows.get(name), budget, method, from_best)
+        rows[name] = row = solved(instance, group, rows.get(name), budget, method, anew)
         write_rows([rows[name] for name in places if name in rows])
         print(
             f"[{number}/{len(todo)}] {name}: {row['makespan'] or '?'}, bound "
@@ -366,7 +366,7 @@ def refresh(chosen: Sequence[str], budget: Budget) -> None:
     todo = [name for name in places if name not in done and library.certificate(name) is None]
     for number, name in enumerate(todo, 1):
         before = read_rows().get(name, {})
-        index([name], budget, from_best=True)
+        index([name], budget, anew=True)
         row = read_rows()[name]
         said = ""
         if row["status"] == "OPTIMAL":
@@ -424,17 +424,20 @@ def solved(
     row: Row | None,
     budget: Budget,
     method: str,
-    from_best: bool = False,
+    anew: bool = False,
 ) -> Row:
-    """Return the row of an instance after a further run; its schedule goes to ``best/``."""
+    """Return the row of an instance after a further run; its schedule goes to ``best/``.
+
+    If ``anew``, the run starts from the best schedule, and the bound so far does not count.
+    """
     path = None if group == "thesis" else folder() / "best" / f"{instance.name}.json"
     lost = path is not None and not path.is_file()
     known = Best() if row is None or row["sha256"] != instance.sha256 or lost else Best.of(row)
-    if from_best:
+    if anew:
         known = replace(known, bound=None, proven_by="")
     kept = None if path is None or known.makespan is None else stored(instance, path, known)
     begin = time.perf_counter()
-    start = None if not from_best or kept is None else kept.schedule
+    start = None if not anew or kept is None else kept.schedule
     result, found_by, proven_by = run(instance, budget, method, start)
     seconds = time.perf_counter() - begin
     best = known.with_makespan(result.makespan, found_by).with_bound(result.lower_bound, proven_by)

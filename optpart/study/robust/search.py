@@ -64,7 +64,7 @@ from optpart.study.sensitivity import task_order
 #: single vertices are moved first, for half of the time.
 _MOST_PAIRS, _FEW_PAIRS = 400_000, 40_000
 
-#: Longest makespan in ticks; on finer grids, the solver has been seen to claim false bounds.
+#: Longest makespan in ticks: weighted sums of all cases are exact in the solver's doubles.
 _MOST_TICKS = 2**31
 
 #: Moves of single vertices.
@@ -328,7 +328,7 @@ class _Search:
         judged = [self.nominal, *(case.instance for case in self.cases)]
         high = self.shared.varies.high
         if self.deviations is not None and high is not None:
-            judged = [self.nominal, self._deviated(self.clockwork.worst(plan)), high]
+            judged = [self.nominal, self.shared.varies.deviated(self.clockwork.worst(plan)), high]
         for i, instance in enumerate(judged):
             schedule = retime(instance, plan.placement, plan.order)
             if verify(instance, schedule, most=1):
@@ -336,18 +336,6 @@ class _Search:
             if i < len(spans) and schedule.makespan(instance) != spans[i]:
                 raise ContradictionError("a plan has two makespans; please report this as a bug")
         return True
-
-    def _deviated(self, vertices: frozenset[int]) -> Instance:
-        """Return the instance in which these vertices take their upper ends."""
-        high = self.shared.varies.high
-        assert high is not None
-        allowed = self.nominal.vertex_allowed
-        rows = [
-            [instance.duration(v, d) if allowed[v, d] else None for d in range(instance.devices)]
-            for v in range(self.nominal.vertices)
-            for instance in [high if v in vertices else self.nominal]
-        ]
-        return replace(self.nominal, durations=rows)
 
     # --- search ----------------------------------------------------------------------------
 
@@ -378,7 +366,7 @@ class _Search:
         if chosen in self._chosen:
             return False
         self._chosen.add(chosen)
-        self.cases.append(_Case(self._deviated(chosen)))
+        self.cases.append(_Case(self.shared.varies.deviated(chosen)))
         return True
 
     def _low(self, case: _Case) -> Fraction:

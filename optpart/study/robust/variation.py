@@ -5,7 +5,7 @@ Transfer times, memory and the sends of ``sendrecv`` stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -53,6 +53,12 @@ class Variation:
     low: Instance | None = None
     high: Instance | None = None
     words: str = ""
+
+    def deviated(self, vertices: Collection[int]) -> Instance:
+        """Return the instance with these vertices at the upper ends of their intervals."""
+        assert self.high is not None
+        rows = _times(self.instance), _times(self.high)
+        return _at(self.instance, [rows[v in vertices][v] for v in range(self.instance.vertices)])
 
 
 def variation(
