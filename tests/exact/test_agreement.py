@@ -65,7 +65,7 @@ def same(instance: Instance, judge: Result, result: Result, goal: Goal) -> None:
 @ANY_MODEL
 def test_cpsat_and_enumeration(communication: Communication, memory: Memory) -> None:
     feasible = 0
-    for seed in range(12):
+    for seed in range(8):
         instance, judge = judged(communication, memory, seed)
         same(instance, judge, cpsat(instance, budget=ONE), Goal())
         feasible += judge.status is Status.OPTIMAL
@@ -152,7 +152,7 @@ def walked(instance: Instance) -> list[tuple[Fraction | None, Fraction | None]]:
 def test_interchangeable_devices(goal: Goal) -> None:
     """The models take turns."""
     alike = 0
-    for seed in range(160):
+    for seed in range(64):
         instance = draw_instance(
             seed, *COMBINATIONS[seed % 16], vertices=(3, 5), devices=(2, 4), durations=seed % 3 == 0
         )
@@ -160,4 +160,4 @@ def test_interchangeable_devices(goal: Goal) -> None:
             judge = enumerate_all(instance, budget=ONE, goal=goal)
             same(instance, judge, cpsat(instance, budget=ONE, goal=goal), goal)
             alike += 1
-    assert alike > 30
+    assert alike > 12

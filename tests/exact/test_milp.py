@@ -72,8 +72,8 @@ class TestAgainstBruteForce:
     @pytest.mark.parametrize("rational", [False, True])
     def test_everything_at_once(self, memory: Memory, rational: bool) -> None:
         rng = np.random.default_rng(11)
-        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(16)]
-        assert 8 <= sum(map(check, draws)) < (16 if memory == "estimate" else 17)
+        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(8)]
+        assert 4 <= sum(map(check, draws)) <= 8
 
     def test_alike_devices(self) -> None:
         rng = np.random.default_rng(3)

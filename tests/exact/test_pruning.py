@@ -56,7 +56,7 @@ def questions() -> Iterator[Question]:
 
 @cache
 def some_questions() -> list[Question]:
-    return list(islice(questions(), 30))
+    return list(islice(questions(), 16))
 
 
 def rounded_questions() -> Iterator[Question]:

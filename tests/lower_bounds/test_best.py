@@ -30,7 +30,7 @@ ENOUGH = 60.0
 def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
     rng = np.random.default_rng(1)
     feasible = 0
-    for _ in range(16):
+    for _ in range(8):
         instance = random_instance(rng, 6, 3, memory=memory, rational=rational)
         best = optimum(instance)
         for bound in BOUNDS.values():
@@ -39,13 +39,13 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
                 feasible += 1
                 assert value is not None
                 assert value <= best.makespan
-    assert feasible > 8 * len(BOUNDS)
+    assert feasible >= 4 * len(BOUNDS)
 
 
 @pytest.mark.parametrize("communication", get_args(Communication))
 @pytest.mark.parametrize("memory", get_args(Memory))
 def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memory: Memory) -> None:
-    for seed in range(2):
+    for seed in range(1):
         instance = draw_instance(seed, communication, memory)
         spans = [registry.get(name)(instance).makespan for name in registry.heuristics()]
         found = [span for span in spans if span is not None]

@@ -102,12 +102,12 @@ class TestNothingIsLost:
     def test_an_optimum_is_not_refuted(self, memory: str) -> None:
         rng = np.random.default_rng(1)
         feasible = closed = 0
-        for _ in range(40):
+        for _ in range(20):
             instance = random_instance(rng, 6, 3, memory="none" if memory == "none" else "estimate")
             stands = optimum_stands(instance, 2**40)
             feasible += stands is not None
             closed += bool(stands)
-        assert feasible > 25
+        assert feasible > 12
         assert closed > 0.6 * feasible
 
     def test_not_on_a_rounded_grid_either(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def model(communication: Communication, count: int) -> Model:
 
 
 @pytest.mark.parametrize("join", [False, True], ids=["fork", "join"])
-@pytest.mark.parametrize("count", [2, 3, 5, 9, 16])
+@pytest.mark.parametrize("count", [2, 3, 5, 9, 12])
 def test_links_that_never_queue(join: bool, count: int) -> None:
     root, children = draw(np.random.default_rng([count, join]), count)
     prove(star(root, children, join, Model()), optimum(root, children), "enumerate", "milp")

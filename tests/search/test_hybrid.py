@@ -22,7 +22,7 @@ from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
 
 #: One worker and moves enough for annealing, a part for the solver and greedy repair.
-COUNTED = Budget(seconds=60, workers=1, deterministic=60)
+COUNTED = Budget(seconds=60, workers=1, deterministic=20)
 
 
 def medium(communication: Communication = "delay", memory: Memory = "none") -> Instance:

@@ -47,7 +47,7 @@ def some_position(a: Arrays, p: Plan, v: int, rng: np.random.Generator) -> int:
     return int(rng.integers(low, high, endpoint=True))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(seed=st.integers(0, 10**6), moves=st.integers(1, 4))
 def test_settled_times_are_those_of_a_plan_built_anew(seed: int, moves: int) -> None:
     case = planned(seed)
@@ -67,7 +67,7 @@ def test_settled_times_are_those_of_a_plan_built_anew(seed: int, moves: int) -> 
     assert same(p, anew)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(seed=st.integers(0, 10**6), moves=st.integers(1, 4), share=st.floats(0, 1.5))
 def test_taking_back_restores_everything_also_after_an_early_stop(
     seed: int, moves: int, share: float

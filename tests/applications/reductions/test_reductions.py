@@ -30,7 +30,7 @@ ONE = Budget(seconds=60, workers=1)
 
 #: Some fillers make even small cliques larger than what enumeration is for.
 METHOD = {"clique": "cpsat"}
-SOURCES = {name: 80 if name in METHOD else 350 for name in REDUCTIONS}
+SOURCES = {name: 40 if name in METHOD else 150 for name in REDUCTIONS}
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -43,13 +43,13 @@ def test_the_answers_are_equal(name: str) -> None:
         assert found.verdict == answer(name, source), source
         assert (found.schedule_fault, found.solution_fault, found.forth_fault) == ("", "", "")
         seen[found.verdict] += 1
-    assert min(seen[True], seen[False]) >= 10
+    assert min(seen[True], seen[False]) >= 4
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_answers_are_equal_by_the_default_method(name: str) -> None:
     chosen, rng = REDUCTIONS.find(name), np.random.default_rng(8)
-    for _ in range(25):
+    for _ in range(10):
         source = draw(name, rng, larger=True)
         found = decide(chosen, source, budget=ONE)
         assert found.verdict == answer(name, source), source

@@ -96,7 +96,7 @@ def test_every_solver_every_search_and_a_plugin(folder: Path) -> None:
         methods.remove("minizinc")
     asked = " ".join(f"-m {name}" for name in methods)
     table = json.loads(
-        run(folder, f"--plugin plugin.py gap i.json --time-limit 3 --workers 2 --json {asked}")
+        run(folder, f"--plugin plugin.py gap i.json --time-limit 1 --workers 2 --json {asked}")
     )
     assert table["instances"][0]["reference"] == "73"
     assert [row["method"] for row in table["results"]] == methods
@@ -110,7 +110,7 @@ def test_runs_of_dask(folder: Path) -> None:
 
 
 def test_bounds_certificates_and_programs(folder: Path) -> None:
-    bounds = json.loads(run(folder, "bound i.json --time-limit 10 --json"))
+    bounds = json.loads(run(folder, "bound i.json --time-limit 2 --json"))
     assert max(row["value"] for row in bounds["bounds"]) == "73"
     run(folder, "export i.json --to lp -o i.lp")
     pytest.importorskip("pysat")

@@ -123,7 +123,7 @@ def test_a_faulty_table_is_one_line_that_names_file_and_line(tmp_path, old, new,
     assert "\n" not in message
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_mutation_of_a_table_is_read_or_refused(tmp_path_factory, data):
     raw = bytearray(TABLE.encode())

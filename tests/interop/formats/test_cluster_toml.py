@@ -176,7 +176,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(cluster=clusters())
 def test_any_cluster_survives_the_round_trip(cluster):
     assert same(loads(dumps(cluster)), cluster)
@@ -193,7 +193,7 @@ def test_a_value_for_all_pairs_stays_one_value():
     assert dumps(Cluster.uniform(2, bandwidth=5)).startswith("bandwidth = 5\nlatency = 0\n")
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_mutation_is_read_or_refused(tmp_path_factory, data):
     raw = bytearray(EXAMPLE.encode())

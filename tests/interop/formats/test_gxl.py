@@ -123,7 +123,7 @@ def test_deep_nesting_is_harmless(tmp_path):
         gxl.read(write(tmp_path, "<gxl>" * 100_000))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_mutation_is_read_or_refused(tmp_path_factory, data):
     raw = bytearray(DOCUMENT.encode())

@@ -245,7 +245,7 @@ def test_a_faulty_calibration_is_one_line(tmp_path: Path, old: str, new: str, pa
     assert part in str(error.value)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(data=st.data())
 def test_any_mutation_is_read_or_refused(data: st.DataObject) -> None:
     for example, read in ((EXAMPLE, loads), (CALIBRATION, calibration_toml.loads)):

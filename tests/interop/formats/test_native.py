@@ -633,13 +633,13 @@ def survives(text: str) -> None:
     assert native.from_dict(parse_json(native.dumps(instance))).sha256 == instance.sha256
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(mutants())
 def test_a_changed_document_is_read_or_refused(mutant: Any) -> None:
     survives(json.dumps(mutant))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_changed_text_is_read_or_refused(data: st.DataObject) -> None:
     text = json.dumps(DOCUMENT)

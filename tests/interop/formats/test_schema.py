@@ -450,13 +450,13 @@ def changed(document: Document) -> st.SearchStrategy[Document]:
     return draw_change()
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(changed(FULL))
 def test_an_instance_that_is_read_is_valid(mutant: Document) -> None:
     assert INSTANCE.is_valid(mutant) or not reads(mutant)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(mutant=changed(SOLVED))
 def test_a_result_that_verify_accepts_is_valid(
     tmp_path_factory: pytest.TempPathFactory, mutant: Document

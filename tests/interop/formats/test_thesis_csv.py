@@ -236,7 +236,7 @@ def test_unsupported_instances_are_refused_and_nothing_is_written(tmp_path, inst
     assert not list(tmp_path.iterdir())
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(data=st.data(), file=st.sampled_from(["graph", "devices"]))
 def test_any_mutation_is_read_or_refused(tmp_path_factory, data, file):
     raw = bytearray((GRAPH if file == "graph" else DEVICES).encode())

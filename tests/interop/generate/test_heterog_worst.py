@@ -28,7 +28,7 @@ def placement(instance: Instance) -> NDArray[np.int32]:
 
 
 @pytest.mark.parametrize("loops", [False, True])
-@pytest.mark.parametrize("devices", [1, 2, 3, 4])
+@pytest.mark.parametrize("devices", [1, 2, 3])
 def test_the_ratio_to_the_proven_optimum_approaches_the_bound(devices: int, loops: bool) -> None:
     links = devices**2 if loops else devices**2 - devices
     resources, last_step = devices + links, max(0, 2 * links - 1)
