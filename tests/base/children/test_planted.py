@@ -110,7 +110,7 @@ def test_runs_of_dask(folder: Path) -> None:
 
 
 def test_bounds_certificates_and_programs(folder: Path) -> None:
-    bounds = json.loads(run(folder, "bound i.json --time-limit 2 --json"))
+    bounds = json.loads(run(folder, "bound i.json --time-limit 5 --json"))
     assert max(row["value"] for row in bounds["bounds"]) == "73"
     run(folder, "export i.json --to lp -o i.lp")
     pytest.importorskip("pysat")
