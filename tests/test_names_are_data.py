@@ -120,7 +120,7 @@ PLANS: dict[str, tuple[tuple[str, str] | None, Callable[[Plan, str], None]]] = {
     "torch": (None, _torch),
 }
 #: Targets with tests of their own below.
-OTHERS = {"onnx", "onnx-layers", "tensorflow", "trace", "lp", "mps"}
+OTHERS = {"onnx", "onnx-layers", "tensorflow", "torch-schedule", "trace", "lp", "mps"}
 
 
 def test_every_target_has_a_reader() -> None:
@@ -204,6 +204,17 @@ def test_traces(vertices: list[str], devices: list[str], name: str) -> None:
     assert [e["name"] for e in events if e.get("cat") == "vertex" and e["ph"] == "B"] == vertices
     processes = [e["args"]["name"] for e in events if e["name"] == "process_name"]
     assert processes[:2] == devices
+
+
+@few
+@given(devices=pairs)
+def test_orders_of_passes(devices: list[str]) -> None:
+    """Cells are passes alone, and devices are named in remarks only."""
+    passes = dict(zip(("0F0", "1F0", "1B0", "0B0"), map(devices.__getitem__, (0, 1, 1, 0)),
+                      strict=True))  # fmt: skip
+    plan = Plan("x", "x", passes, {v: Fraction(i) for i, v in enumerate(passes)})
+    found = export(plan, registry.TARGETS["torch-schedule"], Options(), None)
+    assert [*csv.reader(found.text.splitlines())] == [["0F0", "0B0"], ["1F0", "1B0"]]
 
 
 #: HiGHS cannot share a process with OR-Tools, which other tests load.

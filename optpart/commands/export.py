@@ -17,7 +17,7 @@ def export(
         str,
         typer.Option(
             help="onnx, onnx-layers, tensorflow, device-map, llama.cpp, llama.cpp-ot, vllm, "
-            "megatron, torch, trace, lp or mps."
+            "megatron, torch, torch-schedule, trace, lp or mps."
         ),
     ],
     output: Annotated[

@@ -22,6 +22,7 @@ from optpart.exporters import (
     onnx_parts,
     tensorflow,
     torch,
+    torch_schedule,
 )
 from optpart.exporters.plan import Plan, Text, unused
 from optpart.exporters.trace import KIND as TRACE
@@ -224,6 +225,14 @@ _ROWS = (
             plan, architecture=o.architecture, model=o.model, shapes=o.shapes
         ),
         torch.SPLIT,
+    ),
+    Target(
+        "torch-schedule",
+        "the order of a training pipeline, as torch.distributed.pipelining reads it, as CSV",
+        "a schedule of 'optpart generate training-pipeline'",
+        frozenset(),
+        lambda plan, o, _: torch_schedule.torch_schedule(plan),
+        torch_schedule.KIND,
     ),
     Target(
         "trace",

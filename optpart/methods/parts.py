@@ -137,7 +137,7 @@ def _scheduling(place: str, summary: str, **more: Any) -> Part:
 
 
 def _rule(place: str, summary: str, scope: str = "layers", **more: Any) -> Part:
-    """Return the rule of a runtime, for language models."""
+    """Return a rule for one kind of model, by default that of a runtime for language models."""
     scope = f"optpart.strategies.partition.{scope}:check_scope"
     return _partitioning(place, summary, scope=scope, ordered=True, special=True, **more)
 
@@ -288,6 +288,14 @@ PARTITIONERS = Parts(
         "accelerate": _rule("accelerate:accelerate", "device_map=auto of accelerate"),
         "halda": _rule("halda:halda", "prima.cpp: the fastest devices first, all in memory"),
         "vllm": _rule("vllm:vllm", "vLLM's stages: as many blocks for every card"),
+        "gpipe": _rule("gpipe:gpipe", "all forward passes, then all backward", "passes"),
+        "1f1b": _rule("one_f_one_b:one_f_one_b", "forward and backward passes in turns", "passes"),
+        "interleaved-1f1b": _rule(
+            "interleaved:interleaved", "1f1b with several stages per device", "passes"
+        ),
+        "zb-h1": _rule("zb_h1:zb_h1", "1f1b, gradients of weights later, as much memory", "passes"),
+        "zb-h2": _rule("zb_h2:zb_h2", "no bubbles between passes, twice the memory", "passes"),
+        "zb-v": _rule("zb_v:zb_v", "two stages per device, there and back", "passes"),
     },
     "optpart.partitioners",
 )

@@ -48,6 +48,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "--layers 2 --width 3 --predecessors 3",
         {"layers": 2, "width": 3, "predecessors": 3},
     ),
+    "training-pipeline": (
+        "--devices 2 --microbatches 3 --chunks 2 --shape v --forward 9 13 --memory 4 --seed 1",
+        {"devices": 2, "microbatches": 3, "chunks": 2, "shape": "v", "forward": (9, 13),
+         "memory": 4, "seed": 1},
+    ),
     "cluster": ("--devices 4 --seed 3", {"devices": 4, "seed": 3}),
 }
 

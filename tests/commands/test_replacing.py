@@ -113,6 +113,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case("export blocks --to vllm -o", ".env"),
         Case("export blocks --to megatron -o", ".txt"),
         Case("export blocks --to torch --architecture llama -o", ".py"),
+        Case("export passes --to torch-schedule -o", ".csv"),
         Case("export result --to trace -o"),
         Case("export heft-10 --to lp -o", ".lp"),
         Case("export heft-10 --to mps -o", ".mps"),
@@ -182,6 +183,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     blocks = ["embedding", "block.0", "block.1", "block.2", "block.3", "norm", "head"]
     _save(blocks, ["a", "b"], [0, 0, 0, 1, 1, 1, 1], folder / "blocks")
     op.save(op.solve("heft-10", "heft"), folder / "result")
+    op.save(op.solve(GENERATORS["training-pipeline"].load()(), "1f1b"), folder / "passes")
     op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')

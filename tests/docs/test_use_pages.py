@@ -15,6 +15,7 @@ PAGES = (
     "llama-cpp.md",
     "onnx.md",
     "serving.md",
+    "training-pipeline.md",
     "training.md",
     "transformers.md",
     "vllm.md",

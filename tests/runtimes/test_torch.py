@@ -13,6 +13,7 @@ import optpart as op
 from optpart.base.errors import InputError
 from optpart.interop.costs.efficiency import defaults
 from optpart.interop.formats.cluster_toml import loads_named
+from optpart.interop.generate.training_pipeline import training_pipeline
 from optpart.placing.torch_modules import PlacedModule
 
 torch = pytest.importorskip("torch")
@@ -72,6 +73,54 @@ def stage(rank, name, stages, example_inputs, port, place):
         found = schedule.step(*both) if rank == 0 else schedule.step()
         if rank == 1:
             torch.save((found, model(*both)), place)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def test_a_proven_order_of_passes_has_the_gradients_of_the_whole_model(tmp_path):
+    instance = training_pipeline(
+        1, devices=2, microbatches=4, chunks=2, shape="v", forward=(9, 13), transfer=2, memory=6
+    )
+    result = op.solve(instance, seconds=60)
+    assert result.status is op.Status.OPTIMAL
+    op.export(result, "torch-schedule", tmp_path / "order.csv")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = (port, str(tmp_path / "order.csv"), [[0, 3], [1, 2]], 4)
+    torch.multiprocessing.spawn(trained, run, nprocs=2)
+
+
+def trained(rank, port, order, stages, microbatches):
+    """Train the stages of one rank for a step, and compare their gradients."""
+    import copy
+
+    import torch.distributed as dist
+    from torch.distributed.pipelining import PipelineStage
+    from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+
+    dist.init_process_group(
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=len(stages)
+    )
+    torch.manual_seed(0)
+    nn, count, mine = torch.nn, sum(map(len, stages)), stages[rank]
+    whole = nn.Sequential(*(nn.Sequential(nn.Linear(8, 8), nn.Tanh()) for _ in range(count)))
+    own = [copy.deepcopy(whole[s]) for s in mine]
+    given, target = torch.randn(2 * microbatches, 8), torch.randn(2 * microbatches, 8)
+    loss = nn.MSELoss(reduction="sum")
+    built = [
+        PipelineStage(module, s, count, torch.device("cpu"))
+        for module, s in zip(own, mine, strict=True)
+    ]
+    schedule = _PipelineScheduleRuntime(built, microbatches, loss_fn=loss, scale_grads=False)
+    schedule._load_csv(order)
+    schedule.step(
+        *([given] if 0 in mine else []), **({"target": target} if count - 1 in mine else {})
+    )
+    loss(whole(given), target).backward()
+    for module, s in zip(own, mine, strict=True):
+        for a, b in zip(module.parameters(), whole[s].parameters(), strict=True):
+            torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-4)
     dist.barrier()
     dist.destroy_process_group()
 

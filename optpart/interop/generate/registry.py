@@ -55,6 +55,10 @@ _ROWS = {
     "stg-layers": (
         "families:stg_layers", "Draw a layered graph like those of the Standard Task Graph Set."
     ),
+    "training-pipeline": (
+        "training_pipeline:training_pipeline",
+        "Build a training step on the stages of a pipeline, with split backward passes.",
+    ),
     "cluster": ("cluster:drawn_cluster", "Draw a cluster, as in [L] §6.2, into a TOML file."),
     "heterog-worst": (
         "heterog_worst:heterog_worst",

@@ -19,7 +19,9 @@ from optpart.methods import registry
 from optpart.methods.parts import PARTITIONERS
 from optpart.strategies.base import NoPlacementError, Partition
 
-RULES = [name for name, part in PARTITIONERS.rows.items() if part.special]
+RULES = [
+    name for name, part in PARTITIONERS.rows.items() if part.scope.endswith(".layers:check_scope")
+]
 DATA = Path(__file__).parents[4] / "shared" / "data" / "distilp" / "test" / "profiles"
 
 

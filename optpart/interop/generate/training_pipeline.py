@@ -1,0 +1,115 @@
+"""A step of training on the stages of a pipeline, with its backward passes in two parts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+
+from optpart.base.errors import InputError
+from optpart.base.limits import MOST_DEVICES, check_size
+from optpart.interop.formats.pipeline_parts import BOTH, FORWARD, INPUT, WEIGHT, Pass
+from optpart.interop.generate import draw
+from optpart.interop.generate.draw import Range, Seed
+from optpart.interop.generate.option import Option
+from optpart.problem.cluster import Cluster, Device
+from optpart.problem.graph import GraphBuilder
+from optpart.problem.instance import Instance
+from optpart.problem.model import Model
+
+_LONGEST = 10**9
+
+
+def training_pipeline(
+    seed: Seed = 0,
+    *,
+    devices: Annotated[int, Option(1, MOST_DEVICES)] = 4,
+    microbatches: Annotated[int, Option(1, 10_000)] = 8,
+    chunks: Annotated[int, Option(1, 1000, "Stages per device.")] = 1,
+    shape: Annotated[
+        Literal["loop", "v"],
+        Option(help="Several stages per device: from the last device on to the first, or back."),
+    ] = "loop",
+    forward: Annotated[Range, Option(0, _LONGEST, "Time of a forward pass.")] = (10, 10),
+    backward: Annotated[Range, Option(0, _LONGEST, "Of a gradient of the input.")] = (10, 10),
+    weight: Annotated[Range, Option(0, _LONGEST, "Of a gradient of the weights.")] = (10, 10),
+    joined: Annotated[bool, Option(help="Both gradients of a pass in one task.")] = False,
+    transfer: Annotated[int, Option(0, _LONGEST, "Time between two devices.")] = 0,
+    activations: Annotated[
+        int, Option(0, _LONGEST, "What a forward pass leaves for the gradient of the weights.")
+    ] = 1,
+    released: Annotated[
+        int, Option(0, _LONGEST, "What it leaves for the gradient of the input alone.")
+    ] = 0,
+    memory: Annotated[
+        int | None, Option(0, _LONGEST, "Of each device; by default without limit.")
+    ] = None,
+) -> Instance:
+    """Build a training step: forward passes, and gradients of inputs and of weights.
+
+    Every microbatch passes forward through all stages, and back through all. A backward pass is two
+    tasks, as in zero-bubble schedules (Qi et al. 2023): the gradient of the stage's input (``I``),
+    for which the stage before waits, and that of its weights (``W``), for which nothing waits.
+    Passes of a stage take the same time for each microbatch, drawn from the given ranges once per
+    stage. What a forward pass leaves is held from its start until the gradients that need it have
+    ended (memory model ``refcount``); what is sent between devices takes time, but no memory.
+
+    With ``joined``, both gradients are one task (``B``), as without zero-bubble schedules.
+
+    Parameters
+    ----------
+    chunks : int
+        Stages per device. Stage ``s`` is on device ``s mod devices`` (``loop``), or, with 2 chunks,
+        on the device that it meets on the way there and back (``v``).
+
+    Returns
+    -------
+    Instance
+        With communication ``delay``; its makespan is the time of a step, without the update of
+        weights.
+    """
+    draw.count(devices, "devices", least=1, most=MOST_DEVICES)
+    draw.count(microbatches, "microbatches", least=1)
+    draw.count(chunks, "chunks", least=1)
+    if shape == "v" and chunks != 2:
+        raise InputError("chunks", f"{chunks}, where a V has two", "give chunks 2, or shape loop")
+    stages = devices * chunks
+    check_size((2 if joined else 3) * stages * microbatches, place="microbatches")
+    rng = draw.generator(seed)
+    ranges = {FORWARD: forward, INPUT: backward, WEIGHT: weight}
+    names = ("forward", "backward", "weight")
+    times = {
+        kind: draw.integers(rng, draw.bounds(within, name), stages).tolist()
+        for name, (kind, within) in zip(names, ranges.items(), strict=True)
+    }
+    turn = np.arange(stages) % devices
+    if shape == "v":
+        turn[devices:] = turn[devices:][::-1]
+    graph = GraphBuilder()
+    for m in range(microbatches):
+        for s in range(stages):
+            tasks = {FORWARD: times[FORWARD][s], INPUT: times[INPUT][s], WEIGHT: times[WEIGHT][s]}
+            if joined:
+                tasks = {FORWARD: tasks[FORWARD], BOTH: tasks[INPUT] + tasks[WEIGHT]}
+            for kind, time in tasks.items():
+                left = [0, activations, released] if kind == FORWARD else [0] * (kind != WEIGHT)
+                graph.vertex(str(Pass(s, kind, m)), time, outputs=left, devices=[f"d{turn[s]}"])
+        back = BOTH if joined else INPUT
+        for s in range(stages):
+            ahead, first, last = (str(Pass(s, k, m)) for k in (FORWARD, back, WEIGHT))
+            if s + 1 < stages:
+                graph.edge(ahead, str(Pass(s + 1, FORWARD, m)))
+                graph.edge(str(Pass(s + 1, back, m)), first)
+            graph.edge(ahead, first, 2)
+            graph.edge(ahead, first if joined else last, 1)
+            if not joined:
+                graph.edge(first, last, None)
+    cluster = Cluster.of([Device(f"d{d}", memory=memory) for d in range(devices)], latency=transfer)
+    way = "" if chunks == 1 else f"-{chunks}{shape}"
+    return Instance(
+        graph.build(),
+        cluster,
+        Model(memory="none" if memory is None else "refcount"),
+        name=f"training-pipeline-{devices}-{microbatches}{way}{'-joined' * joined}",
+        source="a training step on the stages of a pipeline",
+    )
