@@ -50,8 +50,15 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "training-pipeline": (
         "--devices 2 --microbatches 3 --chunks 2 --shape v --forward 9 13 --memory 4 --seed 1",
-        {"devices": 2, "microbatches": 3, "chunks": 2, "shape": "v", "forward": (9, 13),
-         "memory": 4, "seed": 1},
+        {
+            "devices": 2,
+            "microbatches": 3,
+            "chunks": 2,
+            "shape": "v",
+            "forward": (9, 13),
+            "memory": 4,
+            "seed": 1,
+        },
     ),
     "cluster": ("--devices 4 --seed 3", {"devices": 4, "seed": 3}),
 }
