@@ -10,6 +10,7 @@ from optpart.base.showing import shown_by
 from optpart.version import __version__
 
 if TYPE_CHECKING:
+    from optpart.api import apart as apart
     from optpart.api import bounds as bounds
     from optpart.api import certify as certify
     from optpart.api import certify_bound as certify_bound
@@ -116,6 +117,7 @@ _HOME = {
     "Work": "problem.workload",
     "Workload": "problem.workload",
     "attainable": "applications.ordering.efficiency",
+    "apart": "api",
     "bounds": "api",
     "certify": "api",
     "certify_bound": "api",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.applications.ordering.compare import Orders
+    from optpart.applications.serving.apart.apart import Apart
     from optpart.applications.serving.problem import Serving
     from optpart.applications.serving.serve import Served
     from optpart.certificates.certify import CertifiedBound, Refutation
@@ -1234,6 +1235,48 @@ def serve(
     from optpart.base.limits import check_seconds, check_seed
 
     return found(opened(cluster, model), check_seconds(seconds), check_seed(seed))
+
+
+def apart(
+    model: str | Path,
+    cluster: Cluster | NamedCluster | str | Path,
+    *,
+    prompt: int,
+    context: int,
+    first: Number,
+    batch: int | None = None,
+    weights: str | None = None,
+    kv_dtype: str | None = None,
+    reserve: int | str | None = None,
+    seconds: float = 60.0,
+) -> Apart:
+    """Place a language model twice, for prefilling and for decoding, with least time per token.
+
+    Parameters
+    ----------
+    model, cluster
+        As :func:`optpart.place` takes them.
+    prompt, context : int
+        Positions of the prompt, and at the end of which a token is decoded.
+    first : number or str
+        Limit of the time to first token, such as ``"400ms"``, or in nanoseconds
+        (:mod:`optpart.applications.serving.apart.request` defines all times).
+    batch, weights, kv_dtype, reserve
+        As :func:`workload` takes them.
+
+    Returns
+    -------
+    Apart
+        The best plan as ``apart``, the best one with the same placement in both phases as ``same``,
+        each with ``plan``, ``times``, ``bound``, ``proof`` and ``status``.
+    """
+    from optpart.applications.serving.apart.apart import find
+    from optpart.applications.serving.apart.request import read
+    from optpart.base.limits import check_seconds
+
+    options = {"batch": batch, "weights": weights, "kv_dtype": kv_dtype, "reserve": reserve}
+    request = read(model, cluster, prompt=prompt, context=context, first=first, **options)
+    return find(request, check_seconds(seconds))
 
 
 def export(

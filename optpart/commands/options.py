@@ -45,12 +45,12 @@ def _seconds(text: str, option: str = "--time-limit") -> float:
     return check_seconds(value, option)
 
 
-def _positions(text: str) -> int:
+def _positions(text: str, option: str) -> int:
     """Read a number of positions; ``k`` stands for 1024 of them."""
     thousands = text.lower().endswith("k")
-    count = whole(text[:-1] if thousands else text, "--context") * (1024 if thousands else 1)
+    count = whole(text[:-1] if thousands else text, option) * (1024 if thousands else 1)
     if not 1 <= count <= MOST_TOKENS:
-        raise InputError("--context", text, f"give 1 to {MOST_TOKENS}")
+        raise InputError(option, text, f"give 1 to {MOST_TOKENS}")
     return count
 
 
@@ -65,6 +65,14 @@ def time_limit(help: str, name: str = "--time-limit") -> typer.models.OptionInfo
     """Return the option ``--time-limit``, or another of seconds, with its own help."""
     option: typer.models.OptionInfo = typer.Option(
         help=help, parser=lambda text: _seconds(text, name), metavar="SECONDS"
+    )
+    return option
+
+
+def positions(help: str, name: str) -> typer.models.OptionInfo:
+    """Return an option of a number of positions, such as ``8k``."""
+    option: typer.models.OptionInfo = typer.Option(
+        help=help, parser=lambda text: _positions(text, name), metavar="POSITIONS"
     )
     return option
 
@@ -241,10 +249,9 @@ class LanguageModel:
     ] = None
     context: Annotated[
         int | None,
-        typer.Option(
-            help="Of a language model: positions that the cache has room for, such as 8192 or 8k.",
-            parser=_positions,
-            metavar="POSITIONS",
+        positions(
+            "Of a language model: positions that the cache has room for, such as 8192 or 8k.",
+            "--context",
         ),
     ] = None
     batch: Annotated[

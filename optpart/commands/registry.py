@@ -33,6 +33,7 @@ COMMANDS = {
     "simulate": "simulate:simulate",
     "pipeline": "pipeline:pipeline",
     "serve": "serve:serve",
+    "apart": "apart:apart",
     "import": "import_:import_",
     "convert": "convert:convert",
     "export": "export:export",
