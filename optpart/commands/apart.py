@@ -80,15 +80,16 @@ def _print(found: Apart) -> None:
 
     console, request, plan = plain_console(), found.request, found.apart.plan
     console.tell(f"two placements: {_said(found.apart)}, {seconds(found.seconds)}")
-    saved = "" if found.saved is None else f"; two save {percent(found.saved, up=False)}"
+    one, two = found.same.times.token, found.apart.times.token
+    saved = f"; two save {percent(1 - two / one, up=False)}" if one and two else ""
     console.tell(f"one placement: {_said(found.same)}{saved}")
     if plan is None:
         return
     table = plain_table("device", "prefill", "decode", "GiB held", "of")
-    for d, (name, room) in enumerate(zip(request.decode.cluster.names, request.room, strict=True)):
+    for d, (name, room) in enumerate(zip(request.moves.cluster.names, request.room, strict=True)):
         size = fixed(Fraction(held(request, plan, d), 2**30), 2, up=True)
         most = "∞" if room is None else fixed(Fraction(room, 2**30), 2, up=False)
-        runs = [_runs(request.decode.graph.names, placement, d) for placement in plan]
+        runs = [_runs(request.phases[1].graph.names, placement, d) for placement in plan]
         table.add_row(name, *runs, size, most)
     console.show(table)
 

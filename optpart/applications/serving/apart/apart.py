@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,7 +15,7 @@ from optpart.applications.serving.apart.request import Request
 from optpart.base.clock import now
 from optpart.base.errors import ContradictionError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
-from optpart.interop.formats.json import keys, named, parse_json, pretty, version
+from optpart.interop.formats.json import keys, named, parse_json, pretty, texts, version
 from optpart.problem.rational import rational
 from optpart.solution.gap import gap
 from optpart.solution.result import Status
@@ -27,6 +27,7 @@ KIND = Kind("a plan of prefilling and decoding apart", of_format(FORMAT))
 _TOGETHER = 0.4
 #: Both questions of a file.
 _BOTH = ("apart", "same")
+_NONE = Plan((), ())
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,6 @@ class Apart:
     same: Answer
     seconds: float
 
-    @property
-    def saved(self) -> Fraction | None:
-        """The share of the time per token that a second placement saves, if both are known."""
-        one, two = self.same.times.token, self.apart.times.token
-        return None if one is None or two is None else 1 - two / one
-
 
 def find(request: Request, seconds: float) -> Apart:
     """Look for the plans of least time per token, and prove how far they are from the best."""
@@ -90,7 +85,9 @@ def find(request: Request, seconds: float) -> Apart:
         none = Answer(None, Times(), None, *no)
         return Apart(request, none, none, now() - start)
     same = _answer(request, start + _TOGETHER * seconds, None)
-    return Apart(request, _answer(request, start + seconds, same), same, now() - start)
+    best = same.status is Status.OPTIMAL and same.proof == "path"
+    apart = same if best else _answer(request, start + seconds, same)
+    return Apart(request, apart, same, now() - start)
 
 
 def _answer(request: Request, deadline: float, same: Answer | None) -> Answer:
@@ -117,12 +114,13 @@ def write(found: Apart, path: str | Path) -> None:
 
 
 def document(found: Apart) -> dict[str, Any]:
-    """Return the document of both plans; times are exact nanoseconds, as strings."""
+    """Return the document of both plans: exact nanoseconds, and the devices of the vertices."""
     request = found.request
     return {
         "format": FORMAT,
         "request": dict(request.asked),
         "seconds": round(found.seconds, 6),
+        "vertices": list(request.phases[0].graph.names),
         "apart": _entry(request, found.apart),
         "same": _entry(request, found.same),
     }
@@ -130,17 +128,14 @@ def document(found: Apart) -> dict[str, Any]:
 
 def _entry(request: Request, answer: Answer) -> dict[str, Any]:
     exact = {**answer.times._asdict(), "bound": answer.bound}
-    vertices, devices = request.decode.graph.names, request.decode.cluster.names
+    names = request.moves.cluster.names
     return {
         "status": str(answer.status),
         **{key: None if time is None else str(time) for key, time in exact.items()},
         "proof": answer.proof,
         "gap": answer.gap,
         "reason": answer.reason,
-        **{
-            phase: {vertices[v]: devices[d] for v, d in enumerate(placement)}
-            for phase, placement in (answer.plan or Plan((), ()))._asdict().items()
-        },
+        **{phase: [names[d] for d in on] for phase, on in (answer.plan or _NONE)._asdict().items()},
     }
 
 
@@ -149,58 +144,60 @@ def faults(request: Request, path: str | Path) -> tuple[list[str], list[str]]:
 
     A file that cannot be read, or is about something else, is an :class:`InputError`.
     """
+    none = Answer(None, Times(), None, "")
+    known = document(Apart(request, none, none, 0))
     with FaultsOf(path):
         given = parse_json(read_text(path))
         version(given, FORMAT)
-        keys(given, {"format", "request", "seconds", *_BOTH}, "", needed=("request", *_BOTH))
-        if given["request"] != request.asked:
-            remedy = f"check it with the options that it was made with, not {request.asked}"
-            raise InputError("request", "is another one", remedy)
-        answers = {which: _read(request, given[which], which) for which in _BOTH}
+        keys(given, {*known}, "", needed=[*known])
+        for key in ("request", "vertices"):
+            if given[key] != known[key]:
+                remedy = f"give the options that it was made with, not {known['request']}"
+                raise InputError(key, "is of another request", remedy)
+        answers = {
+            which: _read(
+                request, keys(given[which], {*known[which]}, which, [*known[which]]), which
+            )
+            for which in _BOTH
+        }
     wrong = [
         f"{which}: {fault}"
         for which, answer in answers.items()
         for fault in _faults(request, given[which], answer)
     ]
-    same, apart = answers["same"], answers["apart"]
+    same, bound = answers["same"], answers["apart"].bound
     if same.plan and same.plan.prefill != same.plan.decode:
         wrong.append("same: the placements of both phases differ")
-    if same.times.token is not None and (apart.bound is None or same.times.token < apart.bound):
+    if same.times.token is not None and (bound is None or same.times.token < bound):
         wrong.append("apart: the plan with one placement refutes the bound")
     return wrong, [which for which, answer in answers.items() if answer.proof == "solver"]
 
 
-def _read(request: Request, given: Any, place: str) -> Answer:
+def _read(request: Request, entry: Mapping[str, Any], place: str) -> Answer:
     """Read what a file says of one question, with the times that the plan really has."""
-    known = _entry(request, Answer(None, Times(), None, ""))
-    entry = keys(given, {*known}, place, needed=[*known])
-    number, vertices = request.decode.cluster.index, request.decode.graph.names
-    placements = []
-    for at, where in ((f"{place}.{phase}", entry[phase]) for phase in Plan._fields):
-        given_for = vertices if keys(where, {*vertices}, at) else ()
-        keys(where, {*vertices}, at, needed=given_for, remedy="a device for each vertex")
-        placements.append(tuple(named(where[v], number, at, "there is no") for v in given_for))
+    index, n = request.moves.cluster.index, len(request.weights)
+    on = [texts(entry[phase], f"{place}.{phase}") for phase in Plan._fields]
+    plan = Plan(*(tuple(named(d, index, place, "there is no") for d in each) for each in on))
+    if {*map(len, plan)} not in ({0}, {n}):
+        raise InputError(place, "has too many or too few devices", f"give {n} twice, or none")
     bound = None if entry["bound"] is None else rational(entry["bound"], f"{place}.bound")
-    if not any(placements):
+    if plan == _NONE:
         return Answer(None, Times(), bound, str(entry["proof"]))
-    if not all(placements):
-        raise InputError(place, "has a placement for one phase only", "give both, or neither")
-    plan = Plan(*placements)
     return Answer(plan, times(request, plan), bound, str(entry["proof"]))
 
 
-def _faults(request: Request, entry: Any, answer: Answer) -> Iterator[str]:
+def _faults(request: Request, entry: Mapping[str, Any], answer: Answer) -> Iterator[str]:
     """Yield broken rules, and claims that do not hold."""
     if answer.plan is not None:
         yield from violations(request, answer.plan)
         if answer.bound is None or (answer.times.token or 0) < answer.bound:
             yield "the plan refutes the bound"
     true = _entry(request, answer)
-    for key in ("status", "gap", *Times._fields):
+    for key in ("status", *Times._fields):
         if entry[key] != true[key]:
             yield f"{key} is {true[key]}, not {entry[key]}"
-    proves = answer.bound is not None and (shortest(request, 1) or 0) >= answer.bound and "path"
-    if answer.bound is None:
-        proves = (refuted(request) or ("",))[0]
-    if answer.proof not in ("solver", proves):
+    proves = (refuted(request) or ("",))[0]
+    if answer.bound is not None:
+        proves = "path" if (shortest(request, 1) or 0) >= answer.bound else ""
+    if answer.proof not in ("solver", proves or "solver"):
         yield f"the proof {answer.proof!r} does not prove the bound"

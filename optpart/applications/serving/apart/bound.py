@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 from optpart.applications.serving.apart.request import Request
+from optpart.base.rounding import number
 
 
 def refuted(request: Request) -> tuple[str, str] | None:
@@ -25,13 +26,13 @@ def refuted(request: Request) -> tuple[str, str] | None:
     if first is None or shortest(request, 1) is None:
         return "path", "no devices with room for each vertex are linked"
     if first > request.limit:
-        return "path", f"no prompt is read in less than {first} ns"
+        return "path", f"no prompt is read in less than {number(first, up=False)} ns"
     return None
 
 
 def shortest(request: Request, phase: int) -> Fraction | None:
     """Return the least time of a pass, decoding with the way back; ``None`` if none can pass."""
-    instance, n = (request.prefill, request.decode)[phase], len(request.weights)
+    instance, n = request.phases[phase], len(request.weights)
     able = [request.able(v, phase) for v in range(n)]
     found = []
     for begins in [[d] for d in able[0]] if phase else [able[0]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from itertools import groupby, product
+from collections.abc import Iterator
+from itertools import groupby, pairwise, permutations, product
 from typing import TypeAlias
 
 from ortools.sat.python import cp_model
@@ -29,19 +29,15 @@ _MOST_DEVICES = 12
 _LARGEST = 2**53
 
 _State: TypeAlias = tuple[int, int]
-_Literals: TypeAlias = Mapping[_State, cp_model.IntVar]
+_Literals: TypeAlias = dict[_State, cp_model.IntVar]
 _sum = cp_model.LinearExpr.sum
 
 
 def solve(request: Request, deadline: float, *, together: bool) -> tuple[Plan | None, int | None]:
     """Return the plan of least time per token that was found, and nanoseconds that none is below.
 
-    Without a bound, CP-SAT claims that there is no plan.
-
-    Parameters
-    ----------
-    together : bool
-        Whether each vertex has the same device in both phases.
+    If ``together``, each vertex has the same device in both phases. Without a bound, CP-SAT claims
+    that there is no plan.
 
     Raises
     ------
@@ -68,20 +64,24 @@ class _Model:
     """All runs, the transfers between them, and the memory and the time that they share."""
 
     def __init__(self, request: Request, together: bool) -> None:
-        self.request, self.model, self.most = request, cp_model.CpModel(), 0
+        self.request, self.model = request, cp_model.CpModel()
         self.costs: tuple[list[cp_model.LinearExprT], ...] = ([], [])
-        n, moves = len(request.weights), request.moves
+        n = len(request.weights)
         self.runs = [_Run(self, [*alike], together) for _, alike in groupby(range(n), self._kind)]
-        for one, other in zip(self.runs, self.runs[1:], strict=False):
-            for phase, instance in enumerate((request.prefill, request.decode)):
+        for one, other in pairwise(self.runs):
+            for phase, instance in enumerate(request.phases):
                 self._cross(phase, instance, one.vertices[-1], one.leave, other.enter, phase)
         for phase in (0, 1):
-            self._cross(phase, moves, n, self.runs[-1].leave, self.runs[0].enter, 1)
-        if self.most >= _LARGEST:
-            problem = f"a token may take {self.most:,} ns"
-            raise InputError(request.decode.name, problem, "give faster devices and links")
+            self._cross(phase, request.moves, n, self.runs[-1].leave, self.runs[0].enter, 1)
         self.model.add(_sum(self.costs[0]) <= request.limit)
         self.model.minimize(_sum(self.costs[1]))
+        proto = self.model.proto
+        terms = zip(proto.objective.vars, proto.objective.coeffs, strict=True)
+        longest = sum(time * proto.variables[x].domain[1] for x, time in terms)
+        if longest >= _LARGEST:
+            raise InputError(
+                "", f"a token may take {longest:,} ns", "give faster devices and links"
+            )
         for d, room in enumerate(request.room):
             if room is not None:
                 self._limit(d, room)
@@ -89,31 +89,31 @@ class _Model:
     def _kind(self, v: int) -> object:
         """Return what is the same for like vertices; both ends are like no other."""
         request = self.request
-        of_phase = []
-        for each in (request.prefill, request.decode):
-            delay = each.graph.tensor_delay.get(v), each.graph.tensor_size[v]
-            of_phase += [delay, *(each.duration(v, d) for d in range(each.devices))]
         end = v in (0, len(request.weights) - 1) and v
-        return end, request.weights[v], request.cached[v], of_phase
-
-    def add(self, phase: int, time: int, times: cp_model.IntVar, most: int = 1) -> None:
-        """Let a phase take some time, at most so many times."""
-        self.costs[phase].append(time * times)
-        self.most += time * most * phase
+        return (
+            end,
+            request.weights[v],
+            request.cached[v],
+            *(
+                (each.graph.tensor_delay.get(v), each.graph.tensor_size[v], d, each.duration(v, d))
+                for each in request.phases
+                for d in range(each.devices)
+            ),
+        )
 
     def _cross(
         self, phase: int, instance: Instance, tensor: int, one: _Literals, other: _Literals, to: int
     ) -> None:
         """Let a tensor cross from the device of a phase in one state to that in another."""
-        ends = ((one, phase, 0), (other, to, 1))
-        devices = [{state[which] for state in states} for states, which, _ in ends]
+        ends = ((one, phase), (other, to))
+        devices = [{state[which] for state in states} for states, which in ends]
         pairs = {}
         for d, e in product(*devices):
             time = instance.delay(tensor, d, e)
             if time is not None:
                 pairs[d, e] = self.model.new_bool_var("")
-                self.add(phase, int(time), pairs[d, e])
-        for states, which, end in ends:
+                self.costs[phase].append(int(time) * pairs[d, e])
+        for end, (states, which) in enumerate(ends):
             for d in devices[end]:
                 there = [x for state, x in states.items() if state[which] == d]
                 crossing = [x for pair, x in pairs.items() if pair[end] == d]
@@ -124,8 +124,8 @@ class _Model:
         request, terms = self.request, list[cp_model.LinearExprT]()
         for run in self.runs:
             v = run.vertices[0]
-            for (a, b), x in run.count.items():
-                caches = [c for c, at in zip(request.cached[v], (a, b), strict=True) if at == d]
+            for state, x in run.count.items():
+                caches = [c for c, at in zip(request.cached[v], state, strict=True) if at == d]
                 terms += [(request.weights[v] + max(caches)) * x] if caches else []
         once = self.model.new_bool_var("")  # it has embedding and head
         for run in (self.runs[0], self.runs[-1]):
@@ -138,52 +138,46 @@ class _Model:
 
 
 class _Run:
-    """Like vertices that follow each other: whether the first and the last have each state, and
-    how many have it.
-    """
+    """Like vertices: which state the first and the last have, how many have each, and steps."""
 
     def __init__(self, outer: _Model, vertices: list[int], together: bool) -> None:
-        request, self.model, self.vertices = outer.request, outer.model, vertices
-        v, n = vertices[0], len(vertices)
+        request, model = outer.request, outer.model
+        self.model, self.vertices, v, n = model, vertices, vertices[0], len(vertices)
         moved = {
             (a, b): request.moves.delay(v, a, b) if request.cached[v][0] else 0
             for a, b in product(request.able(v, 0), request.able(v, 1))
             if a == b or not together
         }
         states = [state for state, time in moved.items() if time is not None]
-        self.enter = {s: self.model.new_bool_var("") for s in states}
-        self.leave: _Literals = self.enter
-        self.count: _Literals = self.enter
+        self.enter = {s: model.new_bool_var("") for s in states}
+        self.leave, self.count = self.enter, self.enter
         self.steps: dict[tuple[_State, _State], cp_model.IntVar] = {}
-        self.model.add_exactly_one(self.enter.values())
-        both = (request.prefill, request.decode)
+        model.add_exactly_one(self.enter.values())
         if n > 1:
-            self.leave = {s: self.model.new_bool_var("") for s in states}
-            self.model.add_exactly_one(self.leave.values())
-            self.count = {s: self.model.new_int_var(0, n, "") for s in states}
-            self.model.add(_sum([*self.count.values()]) == n)
-            for s, t in product(states, states):
-                over = [each.delay(v, *pair) for each, pair in zip(both, zip(s, t), strict=True)]
-                if s != t and None not in over:
-                    self.steps[s, t] = step = self.model.new_int_var(0, n - 1, "")
-                    for phase, time in enumerate(over):
-                        outer.add(phase, int(time or 0), step, n)
+            self.leave = {s: model.new_bool_var("") for s in states}
+            model.add_exactly_one(self.leave.values())
+            self.count = {s: model.new_int_var(0, n, "") for s in states}
+            model.add(_sum([*self.count.values()]) == n)
+            for s, t in permutations(states, 2):
+                ways = zip(request.phases, s, t, strict=True)
+                over = [each.delay(v, d, e) for each, d, e in ways]
+                if None not in over:
+                    self.steps[s, t] = model.new_int_var(0, n - 1, "")
+                    for terms, time in zip(outer.costs, over, strict=True):
+                        terms.append(int(time or 0) * self.steps[s, t])
             self._reach(n)
         for (a, b), x in self.count.items():
-            outer.add(0, int(request.prefill.duration(v, a) + (moved[a, b] or 0)), x, n)
-            outer.add(1, int(request.decode.duration(v, b)), x, n)
+            outer.costs[0].append(int(request.phases[0].duration(v, a) + (moved[a, b] or 0)) * x)
+            outer.costs[1].append(int(request.phases[1].duration(v, b)) * x)
 
     def _reach(self, n: int) -> None:
         """Let steps and counts be those of a walk: something flows to every state that is used."""
         most, model = len(self.enter), self.model
         flow = {arc: model.new_int_var(0, most, "") for arc in self.steps}
-        ends: list[dict[_State, list[tuple[_State, _State]]]] = [defaultdict(list) for _ in "so"]
         for arc, step in self.steps.items():
             model.add(flow[arc] <= most * step)
-            for end in (0, 1):
-                ends[end][arc[end]].append(arc)
         for s, count in self.count.items():
-            out, into = (ends[end][s] for end in (0, 1))
+            out, into = ([arc for arc in flow if arc[end] == s] for end in (0, 1))
             source, used = model.new_int_var(0, most, ""), model.new_bool_var("")
             visits = self.enter[s] + _sum([self.steps[arc] for arc in into])
             model.add(visits == self.leave[s] + _sum([self.steps[arc] for arc in out]))
@@ -199,7 +193,8 @@ class _Run:
         ahead: dict[_State, list[_State]] = defaultdict(list)
         for (s, t), step in self.steps.items():
             ahead[s] += [t] * solver.value(step)
-        path, trail = [next(s for s, x in self.enter.items() if solver.value(x))], []
+        path = [next(s for s, x in self.enter.items() if solver.value(x))]
+        trail: list[_State] = []
         while path:
             if ahead[path[-1]]:
                 path.append(ahead[path[-1]].pop())

@@ -29,7 +29,7 @@ def _crossings(
 ) -> Iterator[tuple[int, str, int, int, Fraction | None]]:
     """Yield what crosses: phase, what, sender, receiver, and how long it takes if it can."""
     n, names = len(request.weights), request.moves.graph.names
-    for phase, instance in enumerate((request.prefill, request.decode)):
+    for phase, instance in enumerate(request.phases):
         for v, (d, e) in enumerate(pairwise(plan[phase])):
             if d != e:
                 yield phase, f"the output of {names[v]}", d, e, instance.delay(v, d, e)
@@ -44,7 +44,7 @@ def _crossings(
 def times(request: Request, plan: Plan) -> Times:
     """Return the exact times of a plan."""
     found: list[Fraction | None] = []
-    for phase, instance in enumerate((request.prefill, request.decode)):
+    for phase, instance in enumerate(request.phases):
         parts = [each[-1] for each in _crossings(request, plan) if each[0] == phase]
         known = [time for time in parts if time is not None]
         known += [instance.duration(v, d) for v, d in enumerate(plan[phase])]
@@ -66,7 +66,7 @@ def held(request: Request, plan: Plan, device: int) -> int:
 
 def violations(request: Request, plan: Plan) -> Iterator[str]:
     """Yield every rule that a plan of one known device per vertex and phase breaks."""
-    names = request.decode.cluster.names
+    names = request.moves.cluster.names
     for _, what, d, e, time in _crossings(request, plan):
         if time is None:
             yield f"no link takes {what} from {names[d]} to {names[e]}"

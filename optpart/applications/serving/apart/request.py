@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,8 @@ class Request:
 
     Attributes
     ----------
-    prefill, decode : Instance
-        A path of n vertices each; tensor ``v`` is what vertex ``v`` hands on.
+    phases : tuple of two Instances
+        Prefilling and decoding, a path of n vertices each; vertex ``v`` hands on tensor ``v``.
     moves : Instance
         Tensor ``v`` is the keys and values of the prompt, and the last one the next token.
     weights : tuple of int, length n
@@ -72,8 +73,7 @@ class Request:
         What a file of plans says it is about.
     """
 
-    prefill: Instance
-    decode: Instance
+    phases: tuple[Instance, Instance]
     moves: Instance
     weights: tuple[int, ...]
     cached: tuple[tuple[int, int], ...]
@@ -122,20 +122,19 @@ def read(
     tied = int(decoding.graph.memory[-1] - shared)
     prefilling = _path(model, mode="prefill", context=prompt, **reading)
     memory = Options(memory="estimate")  # of no effect, but what others say would be wrong here
-    phases = [apply("roofline", each, devices, memory) for each in (prefilling, decoding)]
-    prefill, decode = (made.instance for made in phases)
+    both = [apply("roofline", each, devices, memory) for each in (prefilling, decoding)]
     said = [
-        remark if all(remark in each.remarks for each in phases) else f"{phase}: {remark}"
-        for phase, made in zip(("Prefilling", "Decoding"), phases, strict=True)
+        remark if all(remark in each.remarks for each in both) else f"{phase}: {remark}"
+        for phase, made in zip(("Prefilling", "Decoding"), both, strict=True)
         for remark in made.remarks
     ]
-    passed = [each.graph.tensor_size.fractions() for each in (prefill, decode)]
-    free = math.ceil(max(sum(pair) for sizes in passed for pair in pairwise([0, *sizes])))
+    prefill, decode = (made.instance for made in both)
+    passed = (each.graph.tensor_size.fractions() for each in (prefill, decode))
+    free = math.ceil(max(a + b for sizes in passed for a, b in pairwise([Fraction(0), *sizes])))
     limits = zip(prefill.cluster.memory, decode.cluster.memory, strict=True)
     resident = zip(decoding.graph.memory.fractions(), decoding.cached, strict=True)
     return Request(
-        prefill,
-        decode,
+        (prefill, decode),
         moving(decode, prefilling.cached, TOKEN * decoding.sequences),
         tuple(int(size) - own for size, own in resident),
         tuple(zip(prefilling.cached, decoding.cached, strict=True)),

@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
@@ -31,7 +30,7 @@ default_link = "ethernet-100g"
 of = "l40s"
 name = "compute"
 [[device]]
-of = "h20"
+of = "mi210"
 name = "memory"
 """
 SMALL = ("qwen3-8b", "--cluster", "two.toml", "--prompt", "4k", "--context", "16k")
@@ -48,7 +47,7 @@ def phase(run: list[list[int]], sizes: list[int], cluster: op.Cluster) -> op.Ins
 
 
 def drawn(seed: int) -> Request:
-    """Draw like vertices between two ends, on two or three devices, some of which are not linked."""
+    """Draw like vertices between two ends, on devices of which some are not linked."""
     rng = random.Random(seed)
     k = rng.choice((2, 2, 3))
     n = rng.randint(3, 6 if k == 2 else 4)
@@ -73,18 +72,17 @@ def drawn(seed: int) -> Request:
     moves = moving(prefill, tuple(prompt for prompt, _ in cached), 1)
     tied = rng.choice((0, min(weights[0], weights[-1])))
     limit = rng.randint(10, 20 * n)
-    return Request(prefill, decode, moves, tuple(weights), tuple(cached), tied, room, limit, {})
+    return Request((prefill, decode), moves, tuple(weights), tuple(cached), tied, room, limit, {})
 
 
 def brute_force(request: Request, together: bool) -> int | None:
     """Try all plans, with arithmetic of its own."""
-    n, cluster = len(request.weights), request.prefill.cluster
+    n, cluster = len(request.weights), request.moves.cluster
     devices = range(len(cluster))
     both = [
-        [[int(each.duration(v, d)) for d in devices] for v in range(n)]
-        for each in (request.prefill, request.decode)
+        [[int(each.duration(v, d)) for d in devices] for v in range(n)] for each in request.phases
     ]
-    outputs = [each.graph.tensor_size.fractions() for each in (request.prefill, request.decode)]
+    outputs = [each.graph.tensor_size.fractions() for each in request.phases]
 
     @cache
     def over(size: int, d: int, e: int) -> float:
@@ -155,7 +153,7 @@ def test_the_draws_have_all_kinds_of_answers() -> None:
     found = [find(drawn(seed), 60) for seed in range(40)]
     assert {each.apart.proof for each in found if each.apart.plan is None} >= {"path", "memory"}
     assert {each.apart.proof for each in found if each.apart.plan} == {"path", "solver"}
-    assert any(each.saved for each in found)
+    assert any((each.same.times.token or 0) > (each.apart.times.token or 99) for each in found)
     assert any(each.apart.plan and not each.same.plan for each in found)
 
 
@@ -165,7 +163,7 @@ def test_a_state_may_be_left_and_come_back_to() -> None:
                             [[None, None, 0], [None, None, None], [0, None, None]])  # fmt: skip
     run = [[1, 9, 99]] + [[1, 9, 1]] * 4 + [[99, 9, 1]]
     each = phase(run, [0] * 6, cluster)
-    request = Request(each, each, moving(each, (0,) * 6, 1), (1,) * 6, ((0, 0),) * 6, 0,
+    request = Request((each, each), moving(each, (0,) * 6, 1), (1,) * 6, ((0, 0),) * 6, 0,
                       (3, None, None), 10**6, {})  # fmt: skip
     assert find(request, 60).apart.times.token == brute_force(request, False)
 
@@ -182,10 +180,10 @@ def test_a_model_that_the_solver_refuses_and_times_beyond_doubles_are_errors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     request = next(r for r in map(drawn, range(99)) if brute_force(r, False) is not None)
-    slow = phase([[2**53] * request.decode.devices] * len(request.weights),
-                 [0] * len(request.weights), request.decode.cluster)  # fmt: skip
+    slow = phase([[2**53] * request.moves.devices] * len(request.weights),
+                 [0] * len(request.weights), request.moves.cluster)  # fmt: skip
     with pytest.raises(op.InputError, match="a token may take"):
-        solve(replace(request, decode=slow), now() + 60, together=False)
+        solve(replace(request, phases=(slow, slow)), now() + 60, together=False)
     monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_: cp_model.MODEL_INVALID)
     with pytest.raises(FailureError, match="CP-SAT refuses the model"):
         find(request, 60)
@@ -207,38 +205,180 @@ def test_a_plan_that_contradicts_the_solver_stops_the_program(
         find(request, 60)
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "two.toml").write_text(TWO)
-    return tmp_path
-
-
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Request, dict[str, Any]]:
-    """A request, and the document of its plans."""
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a cluster and of plans for it."""
     folder = tmp_path_factory.mktemp("made")
     (folder / "two.toml").write_text(TWO)
-    request = read("qwen3-8b", folder / "two.toml", prompt=4096, context=16384, first="600ms")
-    write(find(request, 60), folder / "plan.json")
-    document: dict[str, Any] = json.loads((folder / "plan.json").read_text())
-    return request, document
+    write(find(asked(folder), 60), folder / "plan.json")
+    return folder
 
 
-def test_prefilling_is_where_operations_are_fast_and_decoding_where_memory_is(
-    made: tuple[Request, dict[str, Any]],
-) -> None:
-    request, document = made
-    found = op.apart("qwen3-8b", read_cluster(request), prompt=4096, context=16384, first="600ms")
+def asked(folder: Path, **options: Any) -> Request:
+    given = {"prompt": 4096, "context": 16384, "first": "320ms", **options}
+    return read("qwen3-8b", folder / "two.toml", **given)
+
+
+def test_prefilling_is_where_operations_are_fast_and_decoding_where_memory_is(made: Path) -> None:
+    found = op.apart(
+        "qwen3-8b", made / "two.toml", prompt=4096, context=16384, first="320ms", seconds=60
+    )
+    document = json.loads((made / "plan.json").read_text())
     assert (found.apart.status, found.same.status) == ("OPTIMAL", "OPTIMAL")
     assert str(found.apart.times.token) == document["apart"]["token"]
-    assert {*document["apart"]["prefill"].values()} == {"compute"}
-    assert {*document["apart"]["decode"].values()} == {"memory"}
-    assert found.saved is not None
-    assert 0 < found.saved < 1
-    assert found.apart.plan is not None
-    assert held(request, found.apart.plan, 0) < held(request, found.apart.plan, 1)
+    assert (found.apart.times.token or 0) < (found.same.times.token or 0)
+    plan = found.apart.plan
+    assert plan is not None
+    assert plan.prefill.count(0) > plan.decode.count(0)
+    request = found.request
+    assert held(request, plan, 0) + held(request, plan, 1) > sum(request.weights)
+    everywhere = Plan((0,) * 39, (1,) * 39)
+    assert held(request, everywhere, 0) == sum(request.weights) + sum(p for p, _ in request.cached)
+    assert held(request, everywhere, 1) == sum(request.weights) + sum(c for _, c in request.cached)
+    assert faults(request, made / "plan.json")[0] == []
 
 
-def read_cluster(request: Request) -> str:
-    return str(Path(request.asked["cluster"])) if "cluster" in request.asked else "two.toml"
+def test_a_matrix_of_embedding_and_head_counts_once_on_a_device(made: Path) -> None:
+    request = read("gemma-2-9b", made / "two.toml", prompt=64, context=128, first="9s", batch=2)
+    assert request.tied == request.weights[0] > 0
+    assert request.remarks[-1].startswith("On a device that has both")
+    n = len(request.weights)
+    both, one = Plan((0,) * n, (0,) * n), Plan((0,) * n, (*(0,) * (n - 1), 1))
+    parameters = sum(request.weights) - request.tied
+    assert held(request, both, 0) == parameters + sum(context for _, context in request.cached)
+    assert held(request, one, 0) + held(request, one, 1) == held(request, both, 0) + request.tied
+    assert request.moves.graph.tensor_size[n] == 8
+
+
+@pytest.mark.parametrize(
+    ("mutate", "fault"),
+    [
+        (lambda d: d["apart"].update(token="5"), "apart: token is "),
+        (lambda d: d["apart"].update(first="5"), "apart: first is "),
+        (lambda d: d["same"].update(first=None), "same: first is "),
+        (lambda d: d["apart"].update(bound="5"), "apart: status is FEASIBLE, not OPTIMAL"),
+        (lambda d: d["apart"].update(bound=str(10**10)), "apart: the plan refutes the bound"),
+        (lambda d: d["apart"].update(bound=None), "apart: the plan refutes the bound"),
+        (lambda d: d["same"].update(status="FEASIBLE"), "same: status is OPTIMAL, not FEASIBLE"),
+        (lambda d: d["apart"].update(proof="path"), "proof 'path' does not prove"),
+        (lambda d: d["apart"].update(proof="memory"), "proof 'memory' does not prove"),
+        (lambda d: d["apart"].update(proof="faith"), "proof 'faith' does not prove"),
+        (lambda d: d["same"].update(d["apart"]), "same: the placements of both phases differ"),
+        (lambda d: d["apart"].update(d["same"]), ""),
+        (lambda d: d["apart"].update(prefill=["memory"] * 39), "the first token takes "),
+        (lambda d: forget(d, "apart", "path"), "apart: the proof 'path' does not prove"),
+        (lambda d: forget(d, "apart", "solver"), "apart: the plan with one placement refutes"),
+    ],
+)
+def test_forged_plans_are_rejected(
+    made: Path, tmp_path: Path, mutate: Callable[[dict[str, Any]], None], fault: str, run: Run
+) -> None:
+    document = json.loads((made / "plan.json").read_text())
+    mutate(document)
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(document))
+    wrong, _ = faults(asked(made), path)
+    assert any(fault in each for each in wrong) == bool(fault)
+
+
+def forget(document: dict[str, Any], which: str, proof: str) -> None:
+    """Claim that there is no plan."""
+    none = {"token": None, "first": None, "bound": None, "prefill": [], "decode": []}
+    document[which].update(none, status="INFEASIBLE", proof=proof)
+
+
+@pytest.mark.parametrize(
+    ("mutate", "fault"),
+    [
+        (lambda d: d.update(format="optpart-serving/1"), "format: is 'optpart-serving/1'"),
+        (lambda d: d["request"].update(prompt=1), "request: is of another request"),
+        (lambda d: d["vertices"].pop(), "vertices: is of another request"),
+        (lambda d: d.pop("same"), "same: is missing"),
+        (lambda d: d["apart"].pop("proof"), "apart.proof: is missing"),
+        (lambda d: d["apart"]["prefill"].pop(), "apart: has too many or too few devices"),
+        (lambda d: d["apart"].update(decode=["gpu"] * 39), "apart: there is no 'gpu'"),
+        (lambda d: d["apart"].update(bound="much"), "apart.bound: "),
+    ],
+)
+def test_files_about_something_else_are_one_line(
+    made: Path, tmp_path: Path, mutate: Callable[[dict[str, Any]], None], fault: str
+) -> None:
+    document = json.loads((made / "plan.json").read_text())
+    mutate(document)
+    (tmp_path / "other.json").write_text(json.dumps(document))
+    with pytest.raises(op.InputError, match=rf"other\.json: {fault}"):
+        faults(asked(made), tmp_path / "other.json")
+
+
+def test_a_plan_without_links_or_memory_breaks_rules(made: Path) -> None:
+    request = asked(made)
+    n = len(request.weights)
+    cluster = op.Cluster.of([op.Device("compute"), op.Device("memory")], 0)
+    apart = replace(request, room=(10, None), moves=replace(request.moves, cluster=cluster))
+    broken = [*violations(apart, Plan((0,) * n, (1,) * n))]
+    assert "no link takes keys and values of block.0 from compute to memory" in broken
+    assert "no link takes the next token from compute to memory" in broken
+    assert any(each.startswith("compute holds") for each in broken)
+    assert times(apart, Plan((0,) * n, (1,) * n)).first is None
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"first": "600"}, "first: '600' has no unit"),
+        ({"first": "600 apples"}, "'apples' is no unit of time"),
+        ({"prompt": 16384}, "prompt: 16384 of 16384 positions leave no token"),
+        ({"weights": "q9"}, "weights: no type 'q9'"),
+        ({"kv_dtype": "x"}, "kv_dtype: no type 'x'"),
+        ({"reserve": "9 TB"}, "has no more memory than"),
+    ],
+)
+def test_faults_of_requests_are_one_line(made: Path, change: dict[str, Any], fault: str) -> None:
+    with pytest.raises(op.InputError, match=fault):
+        asked(made, **change)
+
+
+def test_what_is_no_decoder_on_computing_devices_is_refused(made: Path, tmp_path: Path) -> None:
+    given = {"prompt": 64, "context": 128, "first": "1s"}
+    (tmp_path / "graph.dot").write_text("digraph { a -> b }")
+    with pytest.raises(op.InputError, match="is no language model"):
+        read(tmp_path / "graph.dot", made / "two.toml", **given)
+    more = '[[device]]\nof = "l40s"\nname = "disk"\ncomputes_on = "compute"\n'
+    (tmp_path / "disk.toml").write_text(TWO + more)
+    with pytest.raises(op.InputError, match="computes_on: means nothing here"):
+        read("qwen3-8b", tmp_path / "disk.toml", **given)
+    (tmp_path / "many.toml").write_text(TWO + '[[device]]\nof = "l4"\nname = "l4"\ncount = 11\n')
+    with pytest.raises(op.InputError, match="13; give at most 12"):
+        op.apart("qwen3-8b", tmp_path / "many.toml", **given)
+
+
+def test_the_command(made: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    asks = ("apart", *SMALL, "--first")
+    shown = run(*asks, "320ms", "-o", "new.json")
+    two, one, *table = shown.out.splitlines()
+    assert (shown.code, two.partition(",")[0]) == (0, "two placements: OPTIMAL")
+    assert "; two save " in one
+    assert len(table) == 3
+    assert "The time to first token ends when" in shown.err
+    printed = run(*asks, "320ms", "--json")
+    document = json.loads(printed.out)
+    assert document["apart"]["token"] == json.loads(Path("new.json").read_text())["apart"]["token"]
+    checked = run(*asks, "320ms", "--check", "new.json")
+    assert (checked.code, checked.out.count("\n")) == (0, 1)
+    assert "CP-SAT alone claims the bounds of: apart, same" in checked.out
+    document["apart"]["token"] = "1"
+    Path("forged.json").write_text(json.dumps(document))
+    assert run(*asks, "320ms", "--check", "forged.json").code == 1
+    assert run(*asks, "700ms", "--check", "new.json").code == 2
+    late = run(*asks, "1ms", "-o", "none.json")
+    assert (late.code, late.out.count("INFEASIBLE (by path: no prompt is read in less")) == (3, 2)
+    assert run(*asks, "1ms", "--check", "none.json").code == 0
+    full = run(*asks, "9s", "--batch", "400")
+    assert (full.code, full.out.count("INFEASIBLE (by memory: weights, keys and")) == (3, 2)
+    for bad in (("1",), ("1s", "--prompt", "32k"), ("1s", "--batch", "0"), ("1s", "--prompt", "0")):
+        ran = run(*asks, *bad)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), bad
+    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_: cp_model.UNKNOWN)
+    monkeypatch.setattr(cp_model.CpSolver, "best_objective_bound", 0.0)
+    assert run(*asks, "320ms").code == 4
