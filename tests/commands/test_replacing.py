@@ -96,6 +96,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("simulate", "output"): [Case("simulate heft-10 -o")],
     ("pipeline", "output"): [Case("pipeline chain-20 -o")],
     ("serve", "output"): [Case("serve serving.toml -o")],
+    ("apart", "output"): [Case("apart llama-2-7b --cluster desk.toml --prompt 64 --context 128 "
+                               "--first 9s -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
