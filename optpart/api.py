@@ -1263,12 +1263,6 @@ def apart(
         (:mod:`optpart.applications.serving.apart.request` defines all times).
     batch, weights, kv_dtype, reserve
         As :func:`workload` takes them.
-
-    Returns
-    -------
-    Apart
-        The best plan as ``apart``, the best one with the same placement in both phases as ``same``,
-        each with ``plan``, ``times``, ``bound``, ``proof`` and ``status``.
     """
     from optpart.applications.serving.apart.apart import find
     from optpart.applications.serving.apart.request import read

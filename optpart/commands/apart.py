@@ -26,9 +26,7 @@ def apart(
     prompt: Annotated[int, positions("Positions to read first, such as 8k.", "--prompt")],
     context: Annotated[int, positions("Positions with the new token.", "--context")],
     first: Annotated[str, typer.Option(help="Most time to first token, such as 400ms.")],
-    batch: Annotated[
-        int | None, typer.Option(help="Sequences at once.", min=1, max=MOST_TOKENS)
-    ] = None,
+    batch: Annotated[int | None, typer.Option(help="Sequences.", min=1, max=MOST_TOKENS)] = None,
     weights: Annotated[str | None, typer.Option(help="Of a model by name: their type.")] = None,
     kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None,
     reserve: Annotated[str | None, typer.Option(help="Memory of each device to keep free.")] = None,
@@ -85,12 +83,11 @@ def _print(found: Apart) -> None:
     console.tell(f"one placement: {_said(found.same)}{saved}")
     if plan is None:
         return
-    table = plain_table("device", "prefill", "decode", "GiB held", "of")
-    for d, (name, room) in enumerate(zip(request.moves.cluster.names, request.room, strict=True)):
-        size = fixed(Fraction(held(request, plan, d), 2**30), 2, up=True)
-        most = "∞" if room is None else fixed(Fraction(room, 2**30), 2, up=False)
+    table = plain_table("device", "prefill", "decode", "GiB held")
+    for d, name in enumerate(request.moves.cluster.names):
         runs = [_runs(request.phases[1].graph.names, placement, d) for placement in plan]
-        table.add_row(name, *runs, size, most)
+        size = Fraction(held(request, plan, d), 2**30)
+        table.add_row(name, *runs, fixed(size, 2, up=True))
     console.show(table)
 
 
@@ -101,18 +98,14 @@ def _said(answer: Answer) -> str:
     if answer.bound is None:
         return f"{answer.status} (by {answer.proof}: {answer.reason})"
     token, bound = between(answer.times.token, answer.bound)
-    first = number(answer.times.first, up=True)
     return (
         f"{answer.status}, {token} ns per token, at least {bound} (by {answer.proof}), gap "
-        f"{percent(answer.gap)}, first token after {first} ns"
+        f"{percent(answer.gap)}, first token after {number(answer.times.first, up=True)} ns"
     )
 
 
 def _runs(names: Sequence[str], placement: Sequence[int], device: int) -> str:
     """Name the vertices on a device, those that follow each other by the first and the last."""
-    runs = [
-        [*run]
-        for d, run in groupby(names, dict(zip(names, placement, strict=True)).get)
-        if d == device
-    ]
+    where = dict(zip(names, placement, strict=True))
+    runs = [[*run] for d, run in groupby(names, where.get) if d == device]
     return ", ".join("–".join(dict.fromkeys((run[0], run[-1]))) for run in runs) or "–"

@@ -32,19 +32,14 @@ _NONE = Plan((), ())
 
 @dataclass(frozen=True)
 class Answer:
-    """The best plan that was found, and what is proven.
+    """The best plan that was found and verified, and what is proven.
 
     Attributes
     ----------
-    plan : Plan or None
-        Verified.
-    times : Times
     bound : Fraction or None
-        Nanoseconds per token that no plan is below; ``None`` if there is no plan.
+        Nanoseconds per token that no plan is below; ``None`` if there is none, for a ``reason``.
     proof : {"path", "memory", "solver"}
         What proves that: :mod:`.bound`, or the claim of CP-SAT on the model of :mod:`.exact`.
-    reason : str
-        Why there is no plan.
     """
 
     plan: Plan | None

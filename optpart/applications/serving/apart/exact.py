@@ -8,7 +8,6 @@ visits than vertices, and all that have any are reached from the first.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, pairwise, permutations, product
@@ -37,14 +36,8 @@ def solve(request: Request, deadline: float, *, together: bool) -> tuple[Plan | 
     """Return the plan of least time per token that was found, and nanoseconds that none is below.
 
     If ``together``, each vertex has the same device in both phases. Without a bound, CP-SAT claims
-    that there is no plan.
-
-    Raises
-    ------
-    InputError
-        If there are too many devices, or times are too long for exact bounds.
-    FailureError
-        If the solver refuses the model.
+    that there is no plan. Too many devices and times beyond exact bounds raise :class:`InputError`,
+    a model that the solver refuses :class:`FailureError`.
     """
     if len(request.room) > _MOST_DEVICES:
         raise InputError("devices", f"{len(request.room)}", f"give at most {_MOST_DEVICES}")
@@ -55,9 +48,10 @@ def solve(request: Request, deadline: float, *, together: bool) -> tuple[Plan | 
         raise FailureError(f"CP-SAT refuses the model: {built.model.validate()}")
     if status == cp_model.INFEASIBLE:
         return None, None
-    least = solver.best_objective_bound
-    plan = None if status == cp_model.UNKNOWN else built.plan(solver)
-    return plan, max(0, round(least)) if math.isfinite(least) else 0
+    least = max(0.0, solver.best_objective_bound)
+    if least >= _LARGEST:
+        raise InputError("", f"a token takes {least} ns or more", "give faster devices and links")
+    return None if status == cp_model.UNKNOWN else built.plan(solver), round(least)
 
 
 class _Model:
@@ -75,13 +69,6 @@ class _Model:
             self._cross(phase, request.moves, n, self.runs[-1].leave, self.runs[0].enter, 1)
         self.model.add(_sum(self.costs[0]) <= request.limit)
         self.model.minimize(_sum(self.costs[1]))
-        proto = self.model.proto
-        terms = zip(proto.objective.vars, proto.objective.coeffs, strict=True)
-        longest = sum(time * proto.variables[x].domain[1] for x, time in terms)
-        if longest >= _LARGEST:
-            raise InputError(
-                "", f"a token may take {longest:,} ns", "give faster devices and links"
-            )
         for d, room in enumerate(request.room):
             if room is not None:
                 self._limit(d, room)
@@ -89,16 +76,16 @@ class _Model:
     def _kind(self, v: int) -> object:
         """Return what is the same for like vertices; both ends are like no other."""
         request = self.request
-        end = v in (0, len(request.weights) - 1) and v
+        costs = [
+            (each.graph.tensor_delay.get(v), each.graph.tensor_size[v], each.duration(v, d))
+            for each in request.phases
+            for d in range(each.devices)
+        ]
         return (
-            end,
+            v in (0, len(request.weights) - 1) and v,
             request.weights[v],
             request.cached[v],
-            *(
-                (each.graph.tensor_delay.get(v), each.graph.tensor_size[v], d, each.duration(v, d))
-                for each in request.phases
-                for d in range(each.devices)
-            ),
+            costs,
         )
 
     def _cross(
@@ -133,7 +120,7 @@ class _Model:
         self.model.add(_sum([*terms, -request.tied * once]) <= room)
 
     def plan(self, solver: cp_model.CpSolver) -> Plan:
-        """Read the plan of a solution."""
+        """Read a solution."""
         return Plan(*zip(*(s for run in self.runs for s in run.walk(solver)), strict=True))
 
 
@@ -149,26 +136,23 @@ class _Run:
             if a == b or not together
         }
         states = [state for state, time in moved.items() if time is not None]
-        self.enter = {s: model.new_bool_var("") for s in states}
-        self.leave, self.count = self.enter, self.enter
+        self.enter, self.leave = ({s: model.new_bool_var("") for s in states} for _ in "el")
+        self.count = {s: model.new_int_var(0, n, "") for s in states}
         self.steps: dict[tuple[_State, _State], cp_model.IntVar] = {}
         model.add_exactly_one(self.enter.values())
-        if n > 1:
-            self.leave = {s: model.new_bool_var("") for s in states}
-            model.add_exactly_one(self.leave.values())
-            self.count = {s: model.new_int_var(0, n, "") for s in states}
-            model.add(_sum([*self.count.values()]) == n)
-            for s, t in permutations(states, 2):
-                ways = zip(request.phases, s, t, strict=True)
-                over = [each.delay(v, d, e) for each, d, e in ways]
-                if None not in over:
-                    self.steps[s, t] = model.new_int_var(0, n - 1, "")
-                    for terms, time in zip(outer.costs, over, strict=True):
-                        terms.append(int(time or 0) * self.steps[s, t])
-            self._reach(n)
+        model.add_exactly_one(self.leave.values())
+        model.add(_sum([*self.count.values()]) == n)
+        for s, t in permutations(states, 2) if n > 1 else ():
+            ways = zip(request.phases, s, t, strict=True)
+            over = [each.delay(v, d, e) for each, d, e in ways]
+            if None not in over:
+                self.steps[s, t] = model.new_int_var(0, n - 1, "")
+                for terms, time in zip(outer.costs, over, strict=True):
+                    terms.append(int(time or 0) * self.steps[s, t])
         for (a, b), x in self.count.items():
             outer.costs[0].append(int(request.phases[0].duration(v, a) + (moved[a, b] or 0)) * x)
             outer.costs[1].append(int(request.phases[1].duration(v, b)) * x)
+        self._reach(n)
 
     def _reach(self, n: int) -> None:
         """Let steps and counts be those of a walk: something flows to every state that is used."""
