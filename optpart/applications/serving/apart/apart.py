@@ -128,8 +128,6 @@ def _entry(request: Request, answer: Answer) -> dict[str, Any]:
         "status": str(answer.status),
         **{key: None if time is None else str(time) for key, time in exact.items()},
         "proof": answer.proof,
-        "gap": answer.gap,
-        "reason": answer.reason,
         **{phase: [names[d] for d in on] for phase, on in (answer.plan or _NONE)._asdict().items()},
     }
 
@@ -149,12 +147,9 @@ def faults(request: Request, path: str | Path) -> tuple[list[str], list[str]]:
             if given[key] != known[key]:
                 remedy = f"give the options that it was made with, not {known['request']}"
                 raise InputError(key, "is of another request", remedy)
-        answers = {
-            which: _read(
-                request, keys(given[which], {*known[which]}, which, [*known[which]]), which
-            )
-            for which in _BOTH
-        }
+        for which in _BOTH:
+            keys(given[which], {*known[which]}, which, needed=[*known[which]])
+        answers = {which: _read(request, given[which], which) for which in _BOTH}
     wrong = [
         f"{which}: {fault}"
         for which, answer in answers.items()
