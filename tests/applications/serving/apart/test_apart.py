@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from commandline import Run
 from ortools.sat.python import cp_model
+from transformer_folders import small_llama
 
 import optpart as op
 from optpart.applications.serving.apart.apart import faults, find, write
@@ -248,6 +249,17 @@ def test_a_matrix_of_embedding_and_head_counts_once_on_a_device(made: Path) -> N
     assert held(request, both, 0) == parameters + sum(context for _, context in request.cached)
     assert held(request, one, 0) + held(request, one, 1) == held(request, both, 0) + request.tied
     assert request.moves.graph.tensor_size[n] == 8
+
+
+def test_a_folder_of_hugging_face_is_read(made: Path, tmp_path: Path) -> None:
+    folder = small_llama(tmp_path)
+    given = {"prompt": 64, "context": 128, "first": "9s", "kv_dtype": "q8_0"}
+    for model in (folder, folder / "model.safetensors"):
+        found = op.apart(model, made / "two.toml", **given)
+        assert found.apart.status == "OPTIMAL"
+        assert found.request.tied == found.request.weights[0] == 320
+    with pytest.raises(op.InputError, match="weights: means nothing to the format"):
+        read(folder, made / "two.toml", weights="q4_K", **given)
 
 
 @pytest.mark.parametrize(
