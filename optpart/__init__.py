@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
     from optpart.api import recommend as recommend
+    from optpart.api import result_from_pyjobshop as result_from_pyjobshop
     from optpart.api import robust as robust
     from optpart.api import save as save
     from optpart.api import sensitivity as sensitivity
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from optpart.base.errors import OptpartError as OptpartError
     from optpart.base.errors import UnsupportedError as UnsupportedError
     from optpart.interop.formats.detect import read_instance as read_instance
+    from optpart.interop.formats.pyjobshop import from_pyjobshop as from_pyjobshop
+    from optpart.interop.formats.pyjobshop import to_pyjobshop as to_pyjobshop
     from optpart.methods.registry import register as register
     from optpart.methods.registry import supporting as supporting
     from optpart.placing.place import place as place
@@ -133,6 +136,7 @@ _HOME = {
     "draw_strategy": "training_api",
     "export": "api",
     "export_strategy": "training_api",
+    "from_pyjobshop": "interop.formats.pyjobshop",
     "live": "study.report.progress",
     "load": "api",
     "load_set": "study.dataset",
@@ -146,6 +150,7 @@ _HOME = {
     "register": "methods.registry",
     "retime": "solution.schedule",
     "recommend": "api",
+    "result_from_pyjobshop": "api",
     "robust": "api",
     "save": "api",
     "sensitivity": "api",
@@ -157,6 +162,7 @@ _HOME = {
     "strategy_question": "training_api",
     "supporting": "methods.registry",
     "sweep": "api",
+    "to_pyjobshop": "interop.formats.pyjobshop",
     "verify": "api",
     "verify_strategy": "training_api",
     "workload": "api",

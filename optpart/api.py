@@ -499,6 +499,37 @@ def verify(
     return list(checked.violations)
 
 
+def result_from_pyjobshop(instance: Instance, result: Any) -> Result:
+    """Judge what PyJobShop's ``solve`` returns, by the verifier and by bounds of our own.
+
+    Parameters
+    ----------
+    instance : Instance
+        The argument of ``to_pyjobshop``, or what ``from_pyjobshop`` returned.
+
+    Returns
+    -------
+    Result
+        With PyJobShop's schedule, if the verifier accepts it, and its bound as a claim.
+
+    Raises
+    ------
+    InputError
+        If the result is of another problem.
+    """
+    from optpart.interop.formats.pyjobshop import claim_of, schedule_of
+    from optpart.methods.solve import bounded
+    from optpart.solution.result import conclude, with_claim
+    from optpart.solution.termination import Termination
+
+    schedule = schedule_of(instance, result)
+    ended = Termination.TIME_LIMIT if result.status.name == "TIME_LIMIT" else Termination.COMPLETED
+    known = conclude(instance, "pyjobshop", schedule, seconds=result.runtime, termination=ended)
+    if schedule is not None and known.schedule is None:
+        known = replace(known, termination=Termination.REJECTED)
+    return with_claim(bounded(known), claim_of(instance, result))
+
+
 def simulate(
     instance: Instance | str | Path,
     method: str = "heft+pct",

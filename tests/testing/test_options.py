@@ -47,7 +47,7 @@ SETTINGS = {
 #: ``tests/study/test_robust.py`` varies.
 NO_QUESTION = {
     "certify", "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy",
-    "retime", "robust", "save", "write_lesson", "write_report",
+    "result_from_pyjobshop", "retime", "robust", "save", "write_lesson", "write_report",
 }  # fmt: skip
 
 
