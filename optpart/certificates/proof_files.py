@@ -32,12 +32,10 @@ from optpart.certificates.check import (
     room,
     unpacked_lines,
 )
+from optpart.certificates.path_rows import PathProof, Row
 
 #: What the manifest of a folder with these files says.
 HOLDS = "a proof in the formats of other checkers"
-
-#: A sum of coefficients times variables, and what it is at least.
-Row = tuple[dict[int, int], int]
 
 
 def write(certificate: str | Path, target: str | Path) -> list[str]:
@@ -54,7 +52,7 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
     -------
     list of str
         The names of the files: ``formula.cnf`` and ``proof.lrat`` for tier ``lrat``,
-        ``formula.opb`` and ``proof.pbp`` for the tiers ``load`` and ``one-machine``.
+        ``formula.opb`` and ``proof.pbp`` for the tiers ``path``, ``load`` and ``one-machine``.
 
     Raises
     ------
@@ -68,13 +66,15 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
     windows, tier, record = _claim(folder)
     if tier == "lrat":
         files = _clauses(windows, record, folder)
+    elif tier == "path":
+        files = _paths(windows)
     elif tier in ("load", "one-machine"):
         files = _sums(windows, tier, record)
     else:
         raise InputError(
             folder,
             f"a proof of tier {tier} has no form that other checkers read",
-            "export one of the tiers lrat, load and one-machine",
+            "export one of the tiers lrat, path, load and one-machine",
         )
     with new_folder(target, HOLDS) as draft:
         for name, content in files.items():
@@ -134,7 +134,17 @@ def _sums(windows: Windows, tier: str, record: dict[str, Any]) -> dict[str, byte
         scale = math.lcm(most.denominator, *(x.denominator for x in amount.values()))
         rows.append(({name[at]: -int(x * scale) for at, x in amount.items()}, -int(most * scale)))
         factors.append(price / scale)
-    return {"formula.opb": _opb(windows, name, rows), "proof.pbp": _pbp(rows, factors)}
+    said = [f"place {u} {d} x{x}" for (u, d), x in name.items()]
+    proof = _pbp(len(rows), [_total(rows, factors)])
+    return {"formula.opb": _opb(windows, said, rows), "proof.pbp": proof}
+
+
+def _paths(windows: Windows) -> dict[str, bytes]:
+    """Return the clauses that the longest paths need, and the sums from which they follow."""
+    proof = PathProof(windows)
+    said = [f"{what} {i} {j} x{x}" for (what, i, j), x in proof.variables.items()]
+    formula = _opb(windows, said, proof.rows)
+    return {"formula.opb": formula, "proof.pbp": _pbp(len(proof.rows), proof.sums)}
 
 
 #: What units on devices take of something, how much of it there is, and the row's multiplier.
@@ -174,18 +184,19 @@ def _one_machine(windows: Windows, record: dict[str, Any]) -> list[Limit]:
     raise AssertionError("the judge accepts no other record")
 
 
-def _opb(windows: Windows, name: dict[tuple[int, int], int], rows: list[Row]) -> bytes:
+def _opb(windows: Windows, said: list[str], rows: list[Row]) -> bytes:
+    """Write rows, and what each variable says in a comment."""
     lines = [
-        f"* #variable= {len(name)} #constraint= {len(rows)}",
+        f"* #variable= {len(said)} #constraint= {len(rows)}",
         f"* no schedule ends by tick {windows.horizon}; docs/certificates.md explains the rows",
-        *(f"* place {u} {d} x{x}" for (u, d), x in name.items()),
+        *(f"* {each}" for each in said),
     ]
     for row, least in rows:
         lines.append(" ".join([*(f"{a:+d} x{x}" for x, a in row.items()), f">= {least} ;"]))
     return _text(lines)
 
 
-def _pbp(rows: list[Row], factors: list[Fraction]) -> bytes:
+def _total(rows: list[Row], factors: list[Fraction]) -> str:
     """Add the rows up, and what each variable lacks to cancel: the sum says that 0 is positive."""
     scale = math.lcm(*(factor.denominator for factor in factors))
     whole = [int(factor * scale) for factor in factors]
@@ -200,12 +211,17 @@ def _pbp(rows: list[Row], factors: list[Fraction]) -> bytes:
                 left[x] = left.get(x, 0) + factor * a
     steps += [(f"x{x}", -a) for x, a in left.items() if a]
     words = [f"{what} {factor} *" + " +" * (i > 0) for i, (what, factor) in enumerate(steps)]
+    return " ".join(words)
+
+
+def _pbp(rows: int, sums: list[str]) -> bytes:
+    """Write a proof whose last sum is the contradiction."""
     return _text([
         "pseudo-Boolean proof version 2.0",
-        f"f {len(rows)}",
-        f"pol {' '.join(words)}",
+        f"f {rows}",
+        *(f"pol {each}" for each in sums),
         "output NONE",
-        f"conclusion UNSAT : {len(rows) + 1}",
+        f"conclusion UNSAT : {rows + len(sums)}",
         "end pseudo-Boolean proof",
     ])  # fmt: skip
 

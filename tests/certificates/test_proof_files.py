@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from commandline import Run
+from proof_readers import certificates_of, opb, veripb_refutes
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.base.errors import InputError
@@ -56,65 +56,12 @@ def lrat_refutes(clauses: list[list[int]], proof: str) -> bool:
     return False
 
 
-Sum = tuple[dict[str, int], int]
-
-
-def opb(text: str) -> list[Sum]:
-    rows = []
-    for line in text.splitlines():
-        if not line.startswith("*"):
-            terms, _, least = line.removesuffix(" ;").partition(" >= ")
-            words = terms.split()
-            rows.append((dict(zip(words[1::2], map(int, words[::2]), strict=True)), int(least)))
-    header = re.match(r"\* #variable= (\d+) #constraint= (\d+)\n", text)
-    assert header is not None
-    assert int(header[2]) == len(rows)
-    assert int(header[1]) == len({x for row, _ in rows for x in row})
-    return rows
-
-
-def veripb_refutes(rows: list[Sum], proof: str) -> bool:
-    """Add up as the line ``pol`` says; the sum must be 0 ≥ a positive number."""
-    head, count, pol, *rest = proof.splitlines()
-    assert head == "pseudo-Boolean proof version 2.0"
-    assert count == f"f {len(rows)}"
-    assert rest == [
-        "output NONE", f"conclusion UNSAT : {len(rows) + 1}", "end pseudo-Boolean proof",
-    ]  # fmt: skip
-    stack: list[Sum] = []
-    words = pol.split()[1:]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "*":
-            continue
-        if following == "*":  # a factor
-            assert int(word) >= 0
-            row, least = stack.pop()
-            stack.append(({x: int(word) * a for x, a in row.items()}, int(word) * least))
-        elif word == "+":
-            (one, a), (other, b) = stack.pop(), stack.pop()
-            stack.append(({x: one.get(x, 0) + other.get(x, 0) for x in one | other}, a + b))
-        else:
-            stack.append(({word: 1}, 0) if word.startswith("x") else rows[int(word) - 1])
-    ((total, least),) = stack
-    return not any(total.values()) and least > 0
-
-
-def certificate_of(tier: str) -> str:
-    """Return a small certificate of the library."""
-    return str(
-        min(
-            (
-                path
-                for path in (library.folder() / library.CERTIFICATES).iterdir()
-                if f'"tier": "{tier}"' in (path / "certificate.json").read_text()
-            ),
-            key=lambda path: sum(file.stat().st_size for file in path.iterdir()),
-        )
-    )
+def smallest(tier: str) -> str:
+    return str(certificates_of(tier)[0])
 
 
 def exported(tier: str, place: Path) -> tuple[str, str]:
-    formula, proof = write(certificate_of(tier), place)
+    formula, proof = write(smallest(tier), place)
     return (place / formula).read_text(), (place / proof).read_text()
 
 
@@ -132,7 +79,7 @@ def test_the_variables_have_the_meaning_that_the_comments_say(tmp_path: Path) ->
     formula, _ = exported("lrat", tmp_path / "proof")
     said = [line.split()[1:] for line in formula.splitlines() if line.startswith("c ")]
     starts = {int(x[1]): tuple(map(int, x[2:])) for x in said if x[0] == "start" and x[1] != "V"}
-    instance = library.load(Path(certificate_of("lrat")).name)
+    instance = library.load(Path(smallest("lrat")).name)
     assert sorted(starts) == list(range(instance.vertices))
     thresholds = {tuple(sorted(clause)) for clause in dimacs(formula)}
     for low, high, first in starts.values():
@@ -187,14 +134,15 @@ def test_one_machine_in_opb(tmp_path: Path) -> None:
     assert veripb_refutes(opb(formula), proof)
 
 
-def test_other_tiers_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="tier path"):
-        write(certificate_of("path"), tmp_path / "proof")
+@pytest.mark.parametrize("tier", ["series", "probing"])
+def test_other_tiers_are_refused_and_nothing_is_written(tmp_path: Path, tier: str) -> None:
+    with pytest.raises(InputError, match=f"tier {tier}"):
+        write(smallest(tier), tmp_path / "proof")
     assert not (tmp_path / "proof").exists()
 
 
 def test_what_the_judge_rejects_is_not_exported(tmp_path: Path) -> None:
-    source = Path(certificate_of("load"))
+    source = Path(smallest("load"))
     for file in source.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes().replace(b'"load": [', b'"load": [9,'))
     with pytest.raises(RejectedError):
@@ -202,10 +150,10 @@ def test_what_the_judge_rejects_is_not_exported(tmp_path: Path) -> None:
 
 
 def test_the_command(run: Run, tmp_path: Path) -> None:
-    done = run("check", certificate_of("lrat"), "--export", tmp_path / "proof")
+    done = run("check", smallest("lrat"), "--export", tmp_path / "proof")
     assert done.code == 0
     assert done.out.splitlines()[1] == f"formula.cnf and proof.lrat, in {tmp_path / 'proof'}"
-    two = run("check", certificate_of("lrat"), certificate_of("load"), "--export", tmp_path / "x")
+    two = run("check", smallest("lrat"), smallest("load"), "--export", tmp_path / "x")
     assert two.code == 2
 
 
