@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from copy import deepcopy
 from dataclasses import replace
 from enum import Enum
@@ -185,6 +186,12 @@ def test_what_pyjobshop_cannot_say_is_named(given: dict[str, Any], part: str) ->
     with pytest.raises(UnsupportedError, match=r"; solve it with optpart$") as error:
         op.to_pyjobshop(pair(**given))
     assert part in str(error.value)
+
+
+def test_without_pyjobshop_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyjobshop", None)
+    with pytest.raises(InputError, match=r"^needs the package pyjobshop; install optpart\[pyjob"):
+        op.to_pyjobshop(pair())
 
 
 Solved = Enum("Solved", ["OPTIMAL", "TIME_LIMIT", "INFEASIBLE"])
