@@ -26,7 +26,7 @@ from optpart.base.errors import UnsupportedError
 from optpart.base.files import ANY, write_text
 from optpart.interop.generate.training_pipeline import training_pipeline
 
-ORDERS = ("gpipe", "1f1b", "zb-h1", "zb-h2", "zb-v")
+ORDERS = ("gpipe", "1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v")
 TIMES = {
     "alike": {"forward": (10, 10), "backward": (12, 12), "weight": (8, 8)},
     "drawn": {"forward": (9, 13), "backward": (10, 14), "weight": (7, 11)},

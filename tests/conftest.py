@@ -17,7 +17,7 @@ from commandline import Outcome, Run
 from optpart.cli import main
 from optpart.methods.parts import TABLES
 
-settings.register_profile("optpart", derandomize=True, deadline=None, max_examples=50)
+settings.register_profile("optpart", derandomize=True, deadline=None, max_examples=30)
 settings.load_profile("optpart")
 
 

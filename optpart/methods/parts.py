@@ -296,6 +296,9 @@ PARTITIONERS = Parts(
         "zb-h1": _rule("zb_h1:zb_h1", "1f1b, gradients of weights later, as much memory", "passes"),
         "zb-h2": _rule("zb_h2:zb_h2", "no bubbles between passes, twice the memory", "passes"),
         "zb-v": _rule("zb_v:zb_v", "two stages per device, there and back", "passes"),
+        "dualpipe-v": _rule(
+            "dualpipe_v:dualpipe_v", "DualPipe cut in half, on two stages per device", "passes"
+        ),
     },
     "optpart.partitioners",
 )

@@ -166,19 +166,19 @@ def judge(rng: np.random.Generator, instance: Instance, seen: Counter[str]) -> N
 def test_blocks_in_a_row_are_judged_rightly(memory: str) -> None:
     rng = np.random.default_rng(51)
     seen: Counter[str] = Counter()
-    for _ in range(25):
+    for _ in range(12):
         judge(rng, blocks(rng, memory), seen)
-    assert min(seen["parts"], seen["wide"], seen["jumps"], seen["rules"]) > 10
-    assert memory == "none" or seen["memory"] > 10
+    assert min(seen["parts"], seen["wide"], seen["jumps"], seen["rules"]) > 4
+    assert memory == "none" or seen["memory"] > 4
 
 
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 def test_instances_of_every_kind_are_judged_rightly(memory: str) -> None:
     rng = np.random.default_rng(52)
     seen: Counter[str] = Counter()
-    for seed in range(25):
+    for seed in range(12):
         judge(rng, draw_instance(seed, "delay", memory, vertices=(3, 5)), seen)  # type: ignore[arg-type]
-    assert seen["parts"] > 5
+    assert seen["parts"] > 2
 
 
 # --- forged records ------------------------------------------------------------------------------

@@ -300,7 +300,9 @@ def words(case: Case, place: str, *more: str) -> list[str]:
 
 @pytest.mark.parametrize("case", EACH)
 def test_what_is_of_another_kind_stays(here: Path, run: Run, case: Case) -> None:
-    for name, make in zip(NAMES, FOREIGN, strict=True):
+    # All commands ask the same function: three kinds each, and every kind meets every way to write.
+    first = [each.values[0] for each in EACH].index(case) % 3
+    for name, make in [*zip(NAMES, FOREIGN, strict=True)][first::3]:
         if name == case.same:
             continue
         stem = f"at-{name}"

@@ -65,11 +65,11 @@ def same(instance: Instance, judge: Result, result: Result, goal: Goal) -> None:
 @ANY_MODEL
 def test_cpsat_and_enumeration(communication: Communication, memory: Memory) -> None:
     feasible = 0
-    for seed in range(8):
+    for seed in range(5):
         instance, judge = judged(communication, memory, seed)
         same(instance, judge, cpsat(instance, budget=ONE), Goal())
         feasible += judge.status is Status.OPTIMAL
-    assert feasible > 2
+    assert feasible > 1
 
 
 @pytest.mark.parametrize("memory", ["none", "estimate"])
@@ -91,7 +91,7 @@ def test_minizinc_and_enumeration(communication: Communication, memory: Memory) 
 
 @ANY_MODEL
 def test_every_goal(communication: Communication, memory: Memory) -> None:
-    for seed in range(2):
+    for seed in range(1):
         instance, judge = judged(communication, memory, seed)
         for goal in goals(instance, judge, np.random.default_rng(seed)):
             same(
@@ -152,7 +152,7 @@ def walked(instance: Instance) -> list[tuple[Fraction | None, Fraction | None]]:
 def test_interchangeable_devices(goal: Goal) -> None:
     """The models take turns."""
     alike = 0
-    for seed in range(64):
+    for seed in range(32):
         instance = draw_instance(
             seed, *COMBINATIONS[seed % 16], vertices=(3, 5), devices=(2, 4), durations=seed % 3 == 0
         )
@@ -160,4 +160,4 @@ def test_interchangeable_devices(goal: Goal) -> None:
             judge = enumerate_all(instance, budget=ONE, goal=goal)
             same(instance, judge, cpsat(instance, budget=ONE, goal=goal), goal)
             alike += 1
-    assert alike > 12
+    assert alike > 5

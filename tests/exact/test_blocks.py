@@ -24,7 +24,7 @@ from optpart.testing.draw import draw_instance
 BUDGET = Budget(20.0, 1)
 
 #: Drawn instances per model and objective, times the kinds of blocks.
-CASES = 60
+CASES = 30
 
 METHODS = {"enumerate": enumerate_all, "cpsat": cpsat, "milp": milp}
 
@@ -117,7 +117,7 @@ def test_the_cases_tell_kinds_of_blocks_apart(objective: str) -> None:
     least = [case.least for case in cases("delay", objective)]
     each = list(zip(*(least[i :: len(BLOCKS)] for i in range(len(BLOCKS))), strict=True))
     for one, other in ((0, 1), (1, 2)):
-        assert sum(values[one] != values[other] for values in each) > 3
+        assert sum(values[one] != values[other] for values in each) > 1
     assert any(values[0] is not None and values[2] is None for values in each)
 
 

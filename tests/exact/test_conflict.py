@@ -77,7 +77,7 @@ def test_agrees_with_trying_everything() -> None:
 def test_no_unit_that_is_named_can_be_spared() -> None:
     """Without any one of the units the others have a placement within all memory limits."""
     checked = 0
-    for seed in range(200):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         builder = GraphBuilder()
         memory = rng.integers(3, 9, 6).tolist()
@@ -96,7 +96,7 @@ def test_no_unit_that_is_named_can_be_spared() -> None:
         for spared in range(len(needs)):
             assert _fits(needs[:spared] + needs[spared + 1 :], capacity)
         checked += 1
-    assert checked >= 20
+    assert checked >= 8
 
 
 def _fits(needs: list[int], capacity: list[int]) -> bool:

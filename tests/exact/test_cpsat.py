@@ -106,15 +106,15 @@ class TestAgainstBruteForce:
     @pytest.mark.parametrize("rational", [False, True])
     def test_everything_at_once(self, memory: Memory, rational: bool) -> None:
         rng = np.random.default_rng(1)
-        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(20)]
+        draws = [random_instance(rng, 6, 3, memory=memory, rational=rational) for _ in range(10)]
         feasible = sum(map(check, draws))
-        assert 8 <= feasible < 20 + (memory == "none")
+        assert 4 <= feasible < 10 + (memory == "none")
 
     def test_hard_placements(self) -> None:
         """Separation, missing links and little memory: heuristics often find nothing."""
         rng = np.random.default_rng(2)
         feasible = 0
-        for _ in range(100):
+        for _ in range(40):
             instance = random_instance(rng, 6, 3, memory="estimate", durations=False, far=False)
             capacities = fair_shares(rng, instance)
             devices = [
@@ -124,12 +124,12 @@ class TestAgainstBruteForce:
             rates = rng.integers(0, 3, size=(instance.devices, instance.devices)).tolist()
             scarce = Cluster.of(devices, rates)
             feasible += check(Instance(instance.graph, scarce, instance.model))
-        assert 15 < feasible < 85
+        assert 5 < feasible < 35
 
     def test_alike_devices(self) -> None:
         """Three of a kind: of schedules that differ in names of devices only one is looked at."""
         rng = np.random.default_rng(3)
-        for _ in range(60):
+        for _ in range(25):
             instance = random_instance(
                 rng, 6, 3, types=False, allowed=False, durations=False, measured=False, far=False
             )
@@ -142,18 +142,18 @@ class TestAgainstBruteForce:
     def test_alike_devices_with_little_memory(self) -> None:
         rng = np.random.default_rng(4)
         feasible = 0
-        for _ in range(60):
+        for _ in range(25):
             graph = random_instance(
                 rng, 6, 3, memory="estimate", types=False, allowed=False, measured=False
             ).graph
             need = graph.memory.sum() + 2 * graph.tensor_size.sum()
             cluster = Cluster.uniform(3, bandwidth=2, memory=need * int(rng.integers(3, 8)) / 12)
             feasible += check(Instance(graph, cluster, Model(memory="estimate")))
-        assert 20 < feasible < 60
+        assert 8 < feasible < 25
 
     def test_two_alike_beside_one_that_is_not(self) -> None:
         rng = np.random.default_rng(5)
-        for _ in range(40):
+        for _ in range(16):
             instance = random_instance(
                 rng, 6, 3, types=False, allowed=False, durations=False, measured=False, far=False
             )

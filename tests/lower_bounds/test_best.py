@@ -30,7 +30,7 @@ ENOUGH = 60.0
 def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
     rng = np.random.default_rng(1)
     feasible = 0
-    for _ in range(8):
+    for _ in range(4):
         instance = random_instance(rng, 6, 3, memory=memory, rational=rational)
         best = optimum(instance)
         for bound in BOUNDS.values():
@@ -39,7 +39,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
                 feasible += 1
                 assert value is not None
                 assert value <= best.makespan
-    assert feasible >= 4 * len(BOUNDS)
+    assert feasible >= 2 * len(BOUNDS)
 
 
 @pytest.mark.parametrize("communication", get_args(Communication))
@@ -47,7 +47,7 @@ def test_no_bound_exceeds_the_optimum(memory: Memory, rational: bool) -> None:
 def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memory: Memory) -> None:
     for seed in range(1):
         instance = draw_instance(seed, communication, memory)
-        spans = [registry.get(name)(instance).makespan for name in registry.heuristics()]
+        spans = [registry.get(name)(instance).makespan for name in registry.heuristics()[::4]]
         found = [span for span in spans if span is not None]
         for bound in BOUNDS.values():
             value = bound.compute(instance, seconds=ENOUGH, makespan=None)

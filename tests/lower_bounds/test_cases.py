@@ -110,7 +110,7 @@ def test_heads_and_tails_hold_in_every_optimal_schedule(communication: Communica
 
 def test_it_proves_more_than_paths_and_never_more_than_the_optimum() -> None:
     more = 0
-    for seed in range(60):
+    for seed in range(25):
         instance = draw_instance(seed, "delay", "none", vertices=(5, 7), devices=(2, 3))
         best = enumerate_all(instance).makespan
         if best is None:
@@ -121,7 +121,7 @@ def test_it_proves_more_than_paths_and_never_more_than_the_optimum() -> None:
         assert path is not None
         assert path <= value <= best
         more += value > path
-    assert more > 10
+    assert more > 3
 
 
 def test_where_no_tensor_can_pass_there_is_no_schedule() -> None:

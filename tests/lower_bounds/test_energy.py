@@ -85,10 +85,10 @@ class TestNothingIsLost:
     def test_an_optimum_is_not_overloaded(self, memory: str) -> None:
         rng = np.random.default_rng(1)
         feasible = 0
-        for _ in range(120):
+        for _ in range(50):
             instance = random_instance(rng, 6, 3, memory="none" if memory == "none" else "estimate")
             feasible += not_overloaded_at_optimum(instance, 2**40)
-        assert feasible > 60
+        assert feasible > 25
 
     def test_not_on_a_rounded_grid_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)

@@ -133,7 +133,7 @@ class TestExactness:
     def test_tight_memory_and_long_times_overstate_nothing(self, longest: int) -> None:
         """Multipliers of memory grow with run times and as memory runs out."""
         rng = np.random.default_rng(3)
-        for _ in range(60):
+        for _ in range(25):
             instance = tight(rng, longest)
             bound, best = load_bound(instance), optimum(instance)
             assert bound is not None

@@ -205,7 +205,7 @@ class TestEveryHeuristic:
         self, name: str, communication: Communication, memory: Memory
     ) -> None:
         found = 0
-        for instance in drawn(1, 6, 8, 4, communication=communication, memory=memory):
+        for instance in drawn(2, 4, 8, 4, communication=communication, memory=memory):
             result = get(name)(instance)
             if result.schedule is None:
                 assert result.status is Status.UNKNOWN
@@ -234,7 +234,7 @@ class TestEveryHeuristic:
         assert result.reason.startswith("its schedule is not valid: memory")
 
     def test_satisfies_every_rule_of_placement(self, name: str) -> None:
-        for instance in drawn(3, 15, 8, 4, memory="estimate"):
+        for instance in drawn(3, 6, 8, 4, memory="estimate"):
             schedule = get(name)(instance).schedule
             if schedule is not None:
                 placement = schedule.placement.tolist()
@@ -250,7 +250,7 @@ class TestEveryHeuristic:
                 assert makespan >= best.makespan
 
     def test_same_seed_same_result(self, name: str) -> None:
-        for seed, instance in enumerate(drawn(5, 10, 8, 4, zero_length=False)):
+        for seed, instance in enumerate(drawn(5, 4, 8, 4, zero_length=False)):
             first, second = (get(name)(instance, seed=seed) for _ in range(2))
             assert first.seed == seed
             assert first.reason == second.reason

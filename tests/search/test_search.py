@@ -52,7 +52,7 @@ def medium(seed: int, communication: Communication = "delay", memory: Memory = "
 
 
 @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
-@pytest.mark.parametrize("seed", [1, 11])
+@pytest.mark.parametrize("seed", [11])
 def test_every_model_gives_a_valid_schedule_no_worse_than_any_heuristic(
     communication: Communication, memory: Memory, seed: int
 ) -> None:

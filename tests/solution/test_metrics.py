@@ -38,7 +38,7 @@ def test_the_peak_is_just_enough(
 ) -> None:
     rng = np.random.default_rng(7)
     checked = 0
-    for _ in range(60):
+    for _ in range(25):
         instance = random_instance(rng, 6, 3, communication=communication)
         placement = random_placement(rng, instance)
         if placement is None:
@@ -53,7 +53,7 @@ def test_the_peak_is_just_enough(
                 rules = {v.rule for v in verify(with_memory(instance, less, model), schedule)}
                 assert rules == {"memory"}
                 checked += 1
-    assert checked > 20
+    assert checked > 8
 
 
 def test_figures_by_hand() -> None:

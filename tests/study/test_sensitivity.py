@@ -89,7 +89,7 @@ def test_no_draw_is_better_than_its_bound_or_worse_than_the_guarantee(
 ) -> None:
     checked = guaranteed = 0
     p = Fraction(3, 10)
-    for seed in range(12):
+    for seed in range(6):
         memory: Memory = "estimate" if seed % 3 == 0 else "none"
         instance = random_instance(np.random.default_rng(seed), 4, 2, communication, memory)
         result = op.solve(instance, "heft", seconds=2, workers=1)
@@ -106,7 +106,7 @@ def test_no_draw_is_better_than_its_bound_or_worse_than_the_guarantee(
                 assert draw.makespan <= (1 + found.guarantee) * best.makespan
                 guaranteed += 1
             checked += 1
-    assert checked >= guaranteed > 5
+    assert checked >= guaranteed > 2
 
 
 class TestWhatIsNotProven:

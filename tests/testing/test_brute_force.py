@@ -116,12 +116,12 @@ class TestByHand:
 def test_agrees_with_every_placement_and_every_permutation(memory: Memory) -> None:
     rng = np.random.default_rng(1)
     infeasible = 0
-    for _ in range(60):
+    for _ in range(25):
         instance = random_instance(rng, 4, 2, memory=memory)
         plain = plain_optimum(instance)
         assert makespan(instance) == plain
         infeasible += plain is None
-    assert infeasible < 30
+    assert infeasible < 13
 
 
 def plain_optimum(instance: Instance) -> Fraction | None:

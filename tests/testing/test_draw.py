@@ -126,6 +126,8 @@ def test_every_feature_occurs_with_every_other() -> None:
     for instance in draws(4800):
         here = [name for name, holds in FEATURES.items() if holds(instance)]
         wanted -= {frozenset(pair) for pair in combinations(here, 2)}
+        if not wanted:
+            break
     assert sorted(map(sorted, wanted)) == []
 
 
@@ -246,6 +248,8 @@ def test_every_field_of_a_goal_is_given_with_every_feature_of_an_instance() -> N
         goal = draw_goal(instance, None, seed)
         given = [name for name in names if getattr(goal, name) != getattr(usual, name)]
         wanted -= set(product(given, [name for name, holds in FEATURES.items() if holds(instance)]))
+        if not wanted:
+            break
     assert wanted == set()
 
 

@@ -113,6 +113,8 @@ def test_every_option_of_plan_is_given_with_every_other_and_with_every_feature()
         here = [name for name in FEATURES.keys() - REFUSED if FEATURES[name](instance)]
         own = given(options)
         wanted -= {frozenset((option, name)) for option in own for name in {*own, *here}}
+        if not wanted:
+            break
     assert sorted(map(sorted, wanted)) == []
 
 

@@ -30,12 +30,12 @@ ONE = Budget(seconds=60, workers=1)
 
 #: Some fillers make even small cliques larger than what enumeration is for.
 METHOD = {"clique": "cpsat"}
-SOURCES = {name: 40 if name in METHOD else 150 for name in REDUCTIONS}
+SOURCES = {name: 25 if name in METHOD else 80 for name in REDUCTIONS}
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_the_answers_are_equal(name: str) -> None:
-    """Hundreds of sources each: TF by enumeration against brute force on the source."""
+    """Dozens of sources each: TF by enumeration against brute force on the source."""
     chosen, rng, seen = REDUCTIONS.find(name), np.random.default_rng(7), Counter[bool | None]()
     for _ in range(SOURCES[name]):
         source = draw(name, rng)
@@ -43,7 +43,7 @@ def test_the_answers_are_equal(name: str) -> None:
         assert found.verdict == answer(name, source), source
         assert (found.schedule_fault, found.solution_fault, found.forth_fault) == ("", "", "")
         seen[found.verdict] += 1
-    assert min(seen[True], seen[False]) >= 4
+    assert min(seen[True], seen[False]) >= 2
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -60,7 +60,7 @@ def test_the_answers_are_equal_by_the_default_method(name: str) -> None:
 def test_solutions_become_schedules_and_come_back(name: str) -> None:
     """The direction of the proof that needs no solver, on every kind of solution."""
     chosen, rng, seen = REDUCTIONS.find(name), np.random.default_rng(9), 0
-    for _ in range(300):
+    for _ in range(120):
         source = draw(name, rng)
         for solution in itertools.islice(solutions(name, source), 3):
             assert chosen.check(source, solution) == ""
@@ -68,7 +68,7 @@ def test_solutions_become_schedules_and_come_back(name: str) -> None:
             assert fault(chosen.to_tf(source), schedule) == ""
             assert chosen.check(source, chosen.back(source, schedule)) == ""
             seen += 1
-    assert seen >= 100
+    assert seen >= 40
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)

@@ -104,7 +104,7 @@ def test_without_an_order_only_blocks_that_can_be_ordered_are_searched(
 @pytest.mark.parametrize("communication", COMMUNICATIONS)
 @pytest.mark.parametrize("in_order", [True, False])
 def test_the_least_makespan_of_chains(communication: Communication, in_order: bool) -> None:
-    for seed in range(25):
+    for seed in range(10):
         instance = chained(drawn(seed, communication))
         order = order_of(instance, seed) if in_order else ()
         try:

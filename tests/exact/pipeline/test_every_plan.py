@@ -23,8 +23,8 @@ from optpart.testing.naive_plans import plans_of
 def test_the_least_bottleneck_of_all_plans_and_what_keeps_the_rules(
     part: int, tmp_path: Path
 ) -> None:
-    outcomes = Counter(case(number, tmp_path) for number in range(100 * part, 100 * (part + 1)))
-    assert outcomes["accepted"] > 60
+    outcomes = Counter(case(number, tmp_path) for number in range(40 * part, 40 * (part + 1)))
+    assert outcomes["accepted"] > 20
 
 
 def test_every_plan_of_two_vertices() -> None:

@@ -20,7 +20,7 @@ _BUDGET = Budget(seconds=60)
 _ALL = 30_000
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(24))
 def test_with_hardly_enough_memory_it_agrees_with_enumeration(seed):
     instance = draw_wide(seed)
     expected = enumerate_all(instance, budget=_BUDGET)

@@ -101,7 +101,7 @@ def estimated(
 class TestEstimate:
     @pytest.mark.parametrize("communication", COMMUNICATION)
     @pytest.mark.parametrize("memory", ["none", "estimate"])
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", range(8))
     def test_is_the_least_of_all_splits(
         self, seed: int, memory: Memory, communication: Communication
     ) -> None:

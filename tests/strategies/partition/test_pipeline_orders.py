@@ -51,6 +51,12 @@ class TestEqualTimes:
         assert makespan("zb-v", **shape, **UNIT) == 6 * m + p - 1
         assert max(held("zb-v", **shape, **UNIT)) <= 2 * p
 
+    def test_dualpipe_v_leaves_as_little_and_holds_half_a_microbatch_more(self, p, m) -> None:
+        m = max(m, 2 * p)
+        shape = {"devices": p, "microbatches": m, "chunks": 2, "shape": "v"}
+        assert makespan("dualpipe-v", **shape, **UNIT) == 6 * m + p - 1
+        assert held("dualpipe-v", **shape, **UNIT) == [2 * p + 1] * p
+
     def test_interleaving_divides_the_bubble_of_whole_backward_passes(self, p, m) -> None:
         m = p * (m // 2)
         shape = {"devices": p, "microbatches": m, "chunks": 2, "joined": True}
@@ -62,6 +68,13 @@ def test_zb_h2_leaves_no_bubble_where_zb_h1_does() -> None:
     shape = {"devices": 4, "microbatches": 12} | times
     assert makespan("zb-h1", **shape) == 12 * 30 + 3 * (10 + 12 - 8)
     assert makespan("zb-h2", **shape) == 12 * 30 + 3 * 10
+
+
+def test_dualpipe_v_waits_where_zb_v_does_not() -> None:
+    times = {"forward": (5, 5), "backward": (6, 6), "weight": (4, 4)}
+    shape = {"devices": 4, "microbatches": 16, "chunks": 2, "shape": "v"} | times
+    assert makespan("zb-v", **shape) == 16 * 30 + 3 * 6
+    assert makespan("dualpipe-v", **shape) == 16 * 30 + 3 * (5 + 6 - 4)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +117,7 @@ def test_an_order_beyond_the_memory_is_not_repaired() -> None:
         ("1f1b", {"chunks": 2}, "chunks: several stages on a device"),
         ("zb-h1", {"joined": True}, "backward passes: are one task each"),
         ("zb-v", {}, "stages: are not two per device that lead there and back"),
+        ("dualpipe-v", {"chunks": 2, "shape": "v", "microbatches": 7}, "microbatches: 7, where"),
         ("interleaved-1f1b", {"microbatches": 6}, "microbatches: 6, which is no multiple of 4"),
         ("interleaved-1f1b", {"chunks": 2, "shape": "v"}, "stages: do not go round"),
     ],

@@ -177,7 +177,7 @@ def test_other_options_are_judged_as_asked() -> None:
         assert start is None or found.makespan <= start
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_more_devices_and_more_actions_never_worsen_the_optimum(seed: int) -> None:
     graph = random_training_graph(np.random.default_rng(seed), 3)
     groups = contiguous_groups(graph, 12, 2)
