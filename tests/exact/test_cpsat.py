@@ -43,6 +43,7 @@ from optpart.methods.cpsat import cpsat
 from optpart.problem.model import Communication, Memory
 from optpart.problem.rational import Number
 from optpart.solution.goal import Goal
+from optpart.solution.pruning import Pruning
 from optpart.solution.result import Budget, Progress, Result, Status
 from optpart.solution.termination import Termination
 from optpart.solution.verifier import verify
@@ -477,6 +478,23 @@ class TestLongTimes:
         result = solve(costed(read, devices, "roofline").instance)
         assert result.status is Status.OPTIMAL
         assert result.makespan == 119972179183
+
+
+@pytest.mark.parametrize("without", [frozenset(), frozenset(Pruning)], ids=["all", "none"])
+def test_a_flexible_shop_of_which_another_model_has_a_false_optimum(
+    without: frozenset[Pruning],
+) -> None:
+    """OR-Tools 9.15 proves 6 for PyJobShop's model of it (tests/runtimes)."""
+    only = {"b": ["fast"], "e": ["fast"], "g": ["slow"]}
+    builder = GraphBuilder()
+    for name in "abcdefg":
+        builder.vertex(name, 2, devices=only.get(name))
+    for name in "abcefg":
+        builder.edge(name, "d", None)
+    devices = [Device("slow", 1), Device("fast", 2)]
+    instance = Instance(builder.build(), Cluster.of(devices))
+    result = cpsat(instance, budget=ONE, without=without)
+    assert (result.status, result.makespan) == (Status.OPTIMAL, 5)
 
 
 class TestStart:
