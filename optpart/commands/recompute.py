@@ -14,23 +14,18 @@ from optpart.commands.instances import open_instance
 from optpart.commands.options import File, Json, TimeLimit, output
 
 if TYPE_CHECKING:
-    from optpart.applications.recompute.plan import Plan
     from optpart.applications.recompute.recompute import Recomputation
 
 
 def recompute(
     file: File,
-    offload_to: Annotated[
-        str | None, typer.Option(help="Device that keeps tensors for others; by default, none.")
-    ] = None,
+    offload_to: Annotated[str | None, typer.Option(help="Device that keeps offloads.")] = None,
     time_limit: TimeLimit = 60.0,
     check: Annotated[Path | None, typer.Option(help="Check this plan, make none.")] = None,
-    output: Annotated[
-        Path | None, output("optpart.applications.recompute.recompute:KIND")
-    ] = None,
+    output: Annotated[Path | None, output("optpart.applications.recompute.recompute:KIND")] = None,
     json: Json = False,
 ) -> None:
-    """Decide what to keep, recompute or offload together with the placement, for least makespan.
+    """Decide together what to place where, and to keep, recompute or offload; with a proof.
 
     The shortest plan that keeps everything stands beside, and those of published rules. Exits with
     3 if there is no plan, and with 4 if none was found.
@@ -44,16 +39,13 @@ def recompute(
     problem = Problem.of(open_instance(file), offload_to)
     if check is not None:
         wrong = faults(problem, check)
-        for fault in wrong:
+        for fault in wrong or [f"{check}: the plan keeps every rule; CP-SAT claims its bound"]:
             say(fault)
-        if wrong:
-            raise typer.Exit(1)
-        say(f"{check}: the plan keeps every rule; CP-SAT alone claims its bound")
-        return
+        raise typer.Exit(1 if wrong else 0)
     found = find(problem, remaining(time_limit))
     with written_first(partial(write, found), output):
         if json:
-            put(pretty(document(found)))
+            put(pretty(document(problem, found.best)))
         else:
             _print(found)
     if found.best.plan is None:
@@ -61,45 +53,24 @@ def recompute(
 
 
 def _print(found: Recomputation) -> None:
-    """Print what is proven of the best plan, and a row per other one and per device."""
-    from optpart.applications.recompute.plan import profile
-    from optpart.base.rounding import between, number
-    from optpart.solution.result import Status
+    """Print what is proven, and a row per plan, with its gap to the bound of all plans."""
+    from optpart.applications.recompute.plan import makespan
+    from optpart.base.rounding import between, number, percent
+    from optpart.solution.gap import gap
     from optpart.study.report.console import plain_console, plain_table
     from optpart.study.report.text import seconds
 
-    console, best, instance = plain_console(), found.best, found.problem.instance
-    if best.plan is None:
-        why = {Status.INFEASIBLE: "no plan fits, as CP-SAT claims"}.get(best.status, "none found")
-        console.tell(f"{instance.name}: {best.status}: {why}, {seconds(found.seconds)}")
-        return
-    length, bound = between(best.makespan, best.bound)
-    console.tell(
-        f"{instance.name}: {best.status}, makespan {length}, lower bound {bound}, "
-        f"{seconds(found.seconds)}"
-    )
-    table = plain_table("plan", "makespan", "gap", "recomputed", "offloaded", "")
-    table.add_row("best", *_row(found, best.plan), str(best.status))
-    table.add_row("keep everything", *_row(found, found.keep.plan), str(found.keep.status))
-    for rule, plan in found.rules.items():
-        table.add_row(rule, *_row(found, plan), "" if plan else "does not fit")
+    console, best = plain_console(), found.best
+    value, bound = between(best.makespan, best.bound)
+    name, status = found.problem.instance.name, f"{best.status} (by CP-SAT)"
+    console.tell(f"{name}: {status}, makespan {value}, bound {bound}, {seconds(found.seconds)}")
+    table = plain_table("plan", "makespan", "gap", "recomputed", "offloaded")
+    keep = f"keep all ({found.keep.status})"
+    for row, plan in {"best": best.plan, keep: found.keep.plan, **found.rules}.items():
+        if plan is None:
+            table.add_row(row, *"––––")
+            continue
+        length, again = makespan(found.problem, plan), len(plan.runs) - len(plan.placement)
+        share = percent(gap(length, best.bound))
+        table.add_row(row, number(length, up=True), share, str(again), str(len(plan.offloads)))
     console.show(table)
-    table = plain_table("device", "vertices", "most held", "of")
-    for d, amounts in enumerate(profile(found.problem, best.plan)):
-        limit, on = instance.cluster.memory[d], best.plan.placement.count(d)
-        most = number(max(amounts.values()), up=True)
-        table.add_row(instance.cluster.names[d], str(on), most, number(limit, up=False))
-    console.show(table)
-
-
-def _row(found: Recomputation, plan: Plan | None) -> tuple[str, str, str, str]:
-    """Return the figures of a plan, with its gap to the proven bound of all plans."""
-    from optpart.applications.recompute.plan import makespan
-    from optpart.base.rounding import number, percent
-    from optpart.solution.gap import gap
-
-    if plan is None:
-        return "–", "–", "–", "–"
-    length, again = makespan(found.problem, plan), len(plan.runs) - len(plan.placement)
-    share = percent(gap(length, found.best.bound))
-    return number(length, up=True), share, str(again), str(len(plan.offloads))

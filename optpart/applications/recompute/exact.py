@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import TypeAlias
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -20,12 +20,11 @@ from optpart.kernels.ticks import Grid
 #: What is held, times how long, stays below in the solver's integers.
 _LARGEST = 2**61
 
-_Time: TypeAlias = cp_model.LinearExprT
 _sum = cp_model.LinearExpr.sum
 
 
 def solve(
-    problem: Problem, deadline: float, *, extended: bool, known: Plan | None = None
+    problem: Problem, deadline: float, *, extended: bool
 ) -> tuple[Plan | None, Fraction | None]:
     """Return the shortest plan that was found, and a time that no plan is below.
 
@@ -36,12 +35,8 @@ def solve(
     ----------
     extended : bool
         Whether executions may be repeated and tensors offloaded.
-    known : Plan, optional
-        One to begin with.
     """
     built = _Model(problem, extended)
-    if known is not None:
-        built.hint(known)
     solver = solver_within(max(0.0, deadline - now()), workers=2)
     status = solver.solve(built.model)
     if status == cp_model.MODEL_INVALID:
@@ -52,284 +47,240 @@ def solve(
     return None if status == cp_model.UNKNOWN else built.plan(solver), bound
 
 
+class _Copy(NamedTuple):
+    """A copy at its producer: when it begins, is ready and is freed, and if it exists, by device.
+
+    ``exists`` is for all devices, and ``begin`` of the one from the host is when it comes back.
+    """
+
+    begin: cp_model.IntVar
+    ready: cp_model.IntVar
+    until: cp_model.IntVar
+    exists: cp_model.IntVar
+    here: dict[int, cp_model.IntVar]
+
+
 class _Model:
     """Placement and executions first; then who reads which copy, and who holds it how long."""
 
     def __init__(self, problem: Problem, extended: bool) -> None:
         self.problem, self.instance = problem, problem.instance
-        self.graph, self.model = problem.instance.graph, cp_model.CpModel()
-        limits = problem.instance.cluster.memory
+        self.model, graph = cp_model.CpModel(), problem.instance.graph
+        limits = self.instance.cluster.memory
         self.extended = extended and any(limit is not None for limit in limits)
-        self.edges = self.graph.edges()
-        self.grid, self.horizon = self._ticks()
-        self.size, self.weights, self.room = self._sizes()
+        self.edges, self.grid = graph.edges(), Grid.of(self.instance)
+        self._whole()
         self.held: dict[int, list[tuple[cp_model.IntervalVar, int]]] = defaultdict(list)
-        self.length = self._time()
+        self.busy: dict[object, list[cp_model.IntervalVar]] = defaultdict(list)
+        self.length, self.one = self._time(), self.model.new_constant(1)
         self._place()
         self._execute()
+        self.away: dict[tuple[int, int, int], tuple[cp_model.IntVar, cp_model.IntVar]] = {}
+        self.copies: dict[tuple[int, int], _Copy] = {}
+        self.out: dict[int, cp_model.IntVar] = {}
         self.reads: dict[tuple[int, int, int, int], cp_model.IntVar] = {}
-        self.until: dict[tuple[int, int], cp_model.IntVar] = {}
-        self.off: dict[int, tuple[cp_model.IntVar, cp_model.IntVar, cp_model.IntVar]] = {}
-        self.links: dict[tuple[int, int], list[cp_model.IntervalVar]] = defaultdict(list)
-        for tensor, u in enumerate(self.graph.tensor_vertex.tolist()):
-            readers = [v for _, v, t in self.edges if t == tensor]
-            if self.size[tensor]:
-                self._hold(tensor, u)
-            for v in readers:
-                self._read(tensor, u, v)
-            if self.size[tensor]:
-                self._away(tensor, u, readers)
-        for u, j in self.run:  # a second execution and an offload without readers are of no use
-            if j == SECOND:
-                of = [x for (_, _, t, k), x in self.reads.items()
-                      if k == SECOND and self.graph.tensor_vertex[t] == u]  # fmt: skip
-                self.model.add_bool_or(*of, ~self.run[u, j])
-        for tensor, (literal, _, _) in self.off.items():
-            of = [x for (_, _, t, k), x in self.reads.items() if (t, k) == (tensor, BACK)]
-            self.model.add_bool_or(*of, ~literal)
-        for spans in self.links.values():
+        for tensor, u in enumerate(graph.tensor_vertex.tolist()):
+            self._make(tensor, u)
+        for u, v, tensor in self.edges:
+            self._read(tensor, u, v)
+        used: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+        for (_, _, tensor, copy), reads in self.reads.items():
+            used[self.copies[tensor, copy].exists.index].append(reads)
+        for made in self.copies.values():  # what nobody reads is of no use
+            if made.exists is not self.one:
+                self.model.add_bool_or(*used[made.exists.index], ~made.exists)
+        for spans in self.busy.values():
             self.model.add_no_overlap(spans)
-        for d, room in enumerate(self.room):
-            if room is not None:
-                free, taken = self.model.new_int_var(0, room, ""), self._on(d)
-                self.model.add(free == room - _sum([self.weights[v] * x for v, x in taken]))
-                spans, sizes = zip(*self.held[d], strict=True) if self.held[d] else ((), ())
-                self.model.add_cumulative(spans, sizes, free)
+        for d, held in self.held.items():
+            copies, sizes = zip(*held, strict=True)
+            self.model.add_cumulative(copies, sizes, self.free[d])
         self.model.minimize(self.length)
 
-    # --- whole numbers ---------------------------------------------------------------------
-
-    def _ticks(self) -> tuple[Grid, int]:
-        """Return an exact grid, and ticks in which all plans that never idle end."""
-        grid, k = Grid.of(self.instance), range(self.instance.devices)
+    def _whole(self) -> None:
+        """Find whole numbers: sizes, limits, and ticks in which all plans that never idle end."""
+        grid, graph = self.grid, self.instance.graph
         if not grid.exact:
             raise InputError("", "its times have no common tick", "round times and bandwidths")
-        moves = [max(grid.delay(t, d, e) for d in k for e in k) for t in range(self.graph.tensors)]
-        return grid, 2 * sum(max(row) for row in grid.duration.tolist()) + 4 * sum(moves)
-
-    def _sizes(self) -> tuple[list[int], list[int], list[int | None]]:
-        """Return sizes of tensors, weights and limits in whole units."""
-        limits, graph = self.instance.cluster.memory, self.graph
+        ways = [*product(range(self.instance.devices), repeat=2)]
+        times = [2 * max(row) for row in grid.duration.tolist()]
+        times += [4 * max(grid.delay(t, *way) for way in ways) for t in range(graph.tensors)]
         amounts = [*graph.tensor_size.fractions(), *graph.memory.fractions()]
         common = math.lcm(*(amount.denominator for amount in amounts))
-        whole = [int(amount * common) for amount in amounts]
-        unit = math.gcd(*whole) or 1
-        whole = [amount // unit for amount in whole]
-        room = [None if limit is None else math.floor(limit * common / unit) for limit in limits]
-        if max(1, 4 * sum(whole)) * self.horizon >= _LARGEST:
+        unit = Fraction(math.gcd(*(int(amount * common) for amount in amounts)) or 1, common)
+        whole = [int(amount / unit) for amount in amounts]
+        self.size, self.weights = whole[: graph.tensors], whole[graph.tensors :]
+        self.horizon, most = sum(times), 4 * sum(whole) + 1
+        if self.horizon * most >= _LARGEST:
             raise InputError("", "its times and sizes are too fine together", "round them")
-        most = 4 * sum(whole)
-        room = [None if limit is None or limit >= most else limit for limit in room]
-        return whole[: graph.tensors], whole[graph.tensors :], room
+        limits = self.instance.cluster.memory
+        self.room = [most if each is None else min(most, each // unit) for each in limits]
 
     def _time(self) -> cp_model.IntVar:
         return self.model.new_int_var(0, self.horizon, "")
 
-    # --- placement and executions ----------------------------------------------------------
-
-    def _place(self) -> None:
-        instance = self.instance
-        on = [
-            {d: self.model.new_bool_var("") for d in np.flatnonzero(row).tolist()}
-            for row in instance.allowed
-        ]
-        for literals in on:
-            self.model.add_exactly_one(literals.values())
-        for a, b in instance.separated_units:
-            for d in on[a].keys() & on[b].keys():
-                self.model.add_bool_or(~on[a][d], ~on[b][d])
-        self.on = [on[unit] for unit in instance.unit_of.tolist()]
-
-    def _on(self, d: int) -> list[tuple[int, cp_model.IntVar]]:
-        return [(v, self.on[v][d]) for v in range(len(self.on)) if d in self.on[v]]
+    def _after(
+        self, time: cp_model.IntVar, lengths: dict[int, int], here: dict[int, cp_model.IntVar]
+    ) -> cp_model.IntVar:
+        """Return a time, and the length that a device takes, after another one."""
+        after = self._time()
+        terms = [length * here[d] for d, length in lengths.items()]
+        self.model.add(after == time + _sum(terms))
+        return after
 
     def _both(self, one: cp_model.IntVar, other: cp_model.IntVar) -> cp_model.IntVar:
         """Return a literal for the conjunction of two."""
+        if other is self.one:
+            return one
         both = self.model.new_bool_var("")
         self.model.add_bool_and(one, other).only_enforce_if(both)
         self.model.add_bool_or(~one, ~other, both)
         return both
 
-    def _no_later(self, one: _Time, other: _Time, *literals: cp_model.LiteralT) -> None:
+    def _no_later(
+        self, one: cp_model.LinearExprT, other: cp_model.IntVar, *literals: cp_model.IntVar
+    ) -> None:
         self.model.add(one <= other).only_enforce_if(literals)
 
+    def _use(
+        self, what: object, start: cp_model.IntVar, time: int, literal: cp_model.IntVar
+    ) -> None:
+        """Occupy a device, or a link to the host or back."""
+        span = self.model.new_optional_fixed_size_interval_var(start, time, literal, "")
+        self.busy[what].append(span)
+
+    def _hold(self, d: int, tensor: int, *span: cp_model.IntVar) -> None:
+        """Hold a tensor on a device: since when, until when, and whether."""
+        if self.instance.cluster.memory[d] is not None and self.size[tensor]:
+            since, until, literal = span
+            held = self.model.new_optional_interval_var(since, self._time(), until, literal, "")
+            self.held[d].append((held, self.size[tensor]))
+
+    def _place(self) -> None:
+        on = [
+            {d: self.model.new_bool_var("") for d in np.flatnonzero(row).tolist()}
+            for row in self.instance.allowed
+        ]
+        for literals in on:
+            self.model.add_exactly_one(literals.values())
+        for a, b in self.instance.separated_units:
+            for d in on[a].keys() & on[b].keys():
+                self.model.add_bool_or(~on[a][d], ~on[b][d])
+        self.on = [on[unit] for unit in self.instance.unit_of.tolist()]
+        self.free = [self.model.new_int_var(0, room, "") for room in self.room]
+        for d, free in enumerate(self.free):
+            weights = [self.weights[v] * each[d] for v, each in enumerate(self.on) if d in each]
+            self.model.add(free == self.room[d] - _sum(weights))
+
     def _execute(self) -> None:
-        """Every vertex is executed once, or twice if it makes something that takes memory."""
-        self.run: dict[tuple[int, int], cp_model.IntVar] = {}
-        self.start: dict[tuple[int, int], cp_model.IntVar] = {}
-        self.end: dict[tuple[int, int], cp_model.IntVar] = {}
-        self.here: dict[tuple[int, int, int], cp_model.IntVar] = {}
-        one = self.model.new_constant(1)
-        makes = {u for u, _, tensor in self.edges if self.size[tensor]}
-        spans: dict[int, list[cp_model.IntervalVar]] = defaultdict(list)
-        work: dict[int, list[_Time]] = defaultdict(list)
+        """Every vertex is executed once, or twice if something that takes memory is read of it."""
+        self.run: dict[tuple[int, int], _Copy] = {}
+        makes = {u for u, _, tensor in self.edges if self.size[tensor] and self.extended}
+        work: dict[int, list[cp_model.LinearExprT]] = defaultdict(list)
         for v, on in enumerate(self.on):
-            for j in (FIRST, SECOND) if self.extended and v in makes else (FIRST,):
-                run = self.model.new_bool_var("") if j else one
+            for j in (FIRST, SECOND) if v in makes else (FIRST,):
+                run, start = self.model.new_bool_var("") if j else self.one, self._time()
                 times = {d: int(self.grid.duration[v, d]) for d in on}
-                start, end = self._time(), self._time()
-                self.model.add(end == start + _sum([time * on[d] for d, time in times.items()]))
-                self.run[v, j], self.start[v, j], self.end[v, j] = run, start, end
+                here = {d: self._both(literal, run) for d, literal in on.items()}
+                end = self._after(start, times, on)
+                self.run[v, j] = _Copy(start, end, end, run, here)
                 self._no_later(end, self.length, run)
                 for d, time in times.items():
-                    here = self._both(on[d], run) if j else on[d]
-                    self.here[v, j, d] = here
-                    spans[d].append(
-                        self.model.new_optional_fixed_size_interval_var(start, time, here, "")
-                    )
-                    work[d].append(time * here)
-            if (v, SECOND) in self.run:
-                self._no_later(self.end[v, FIRST], self.start[v, SECOND], self.run[v, SECOND])
-        for d, intervals in spans.items():
-            self.model.add_no_overlap(intervals)
-            self.model.add(_sum(work[d]) <= self.length)
+                    self._use(d, start, time, here[d])
+                    work[d].append(time * here[d])
+            if v in makes:
+                self._no_later(self.run[v, FIRST].ready, start, run)
+        for terms in work.values():
+            self.model.add(_sum(terms) <= self.length)
 
-    # --- copies ----------------------------------------------------------------------------
-
-    def _span(
-        self, d: int, tensor: int, since: _Time, until: _Time, literal: cp_model.IntVar
-    ) -> None:
-        """Hold a tensor on a device."""
-        if self.room[d] is not None:
-            span = self.model.new_optional_interval_var(since, self._time(), until, literal, "")
-            self.held[d].append((span, self.size[tensor]))
-
-    def _hold(self, tensor: int, u: int) -> None:
+    def _make(self, tensor: int, u: int) -> None:
         """Hold the copies at the producer, and let the first go to the host and come back."""
-        for j in (FIRST, SECOND):
-            if (u, j) in self.run:
-                self.until[tensor, j] = until = self._time()
-                self._no_later(self.end[u, j], until, self.run[u, j])
-                for d in self.on[u]:
-                    self._span(d, tensor, self.start[u, j], until, self.here[u, j, d])
+        for j in (FIRST, SECOND) if (u, SECOND) in self.run and self.size[tensor] else (FIRST,):
+            self.copies[tensor, j] = self.run[u, j]._replace(until=self._time())
         ways = {d: self.problem.ways(tensor, d) for d in self.on[u]}
-        if self.extended and (u, SECOND) in self.run and any(ways.values()):
-            self._offload(tensor, u, ways)
-
-    def _offload(
-        self, tensor: int, u: int, ways: dict[int, tuple[Fraction, Fraction] | None]
-    ) -> None:
-        literal, out, back, kept = self.model.new_bool_var(""), *(self._time() for _ in "obk")
-        self.off[tensor] = literal, out, back
-        self.until[tensor, BACK] = until = self._time()
-        self._no_later(self.end[u, FIRST], out, literal)
-        for d, way in ways.items():
-            if way is None:
-                self.model.add_implication(literal, ~self.on[u][d])
-                continue
-            here = self._both(self.on[u][d], literal)
-            there, again = (int(time * self.grid.scale) for time in way)
-            self._no_later(out + there, back, here)
-            self._no_later(out + there, self.until[tensor, FIRST], here)
-            self._no_later(back + again, until, here)
-            self._no_later(back + again, kept, here)
-            self._span(d, tensor, back, until, here)
-            for at, time, link in ((out, there, 0), (back, again, 1)):
-                span = self.model.new_optional_fixed_size_interval_var(at, time, here, "")
-                self.links[d, link].append(span)
-        self._span(self.problem.host or 0, tensor, out, kept, literal)
+        if (tensor, SECOND) in self.copies and any(ways.values()):
+            moved, first = self.model.new_bool_var(""), self.copies[tensor, FIRST]
+            here = {d: self._both(on, moved) for d, on in self.on[u].items()}
+            begins, ends = (self._time(), self._time()), []
+            for i, begin in enumerate(begins):
+                times = {d: int(way[i] * self.grid.scale) for d, way in ways.items() if way}
+                ends.append(self._after(begin, times, here))
+                for d, time in times.items():
+                    self._use((d, i), begin, time, here[d])
+            for d in [d for d, way in ways.items() if way is None]:
+                self.model.add(here[d] == 0)
+            for one, other in ((first.ready, begins[0]), (ends[0], begins[1])):
+                self._no_later(one, other, moved)
+            self._no_later(ends[0], first.until, moved)
+            self._hold(self.problem.host or 0, tensor, begins[0], ends[1], moved)
+            self.copies[tensor, BACK] = _Copy(begins[1], ends[1], self._time(), moved, here)
+            self.out[tensor] = begins[0]
+        for copy in (FIRST, SECOND, BACK):
+            if (tensor, copy) in self.copies:
+                begin, ready, until, exists, here = self.copies[tensor, copy]
+                self._no_later(ready, until, exists)
+                for d, literal in here.items():
+                    self._hold(d, tensor, begin, until, literal)
 
     def _read(self, tensor: int, u: int, v: int) -> None:
         """Let each execution of a vertex read one copy, which is held until then."""
-        pairs = [
-            (d, e, self.grid.delay(tensor, d, e))
-            for d in self.on[u]
-            for e in self.on[v]
-            if d == e or self.on[u] is not self.on[v]
-        ]
-        self._no_later(self.end[u, FIRST], self.start[v, FIRST])
-        for d, e, delay in pairs:
-            if delay < 0:
-                self.model.add_bool_or(~self.on[u][d], ~self.on[v][e])
-            elif delay:
-                arrives = self.end[u, FIRST] + delay
-                self._no_later(arrives, self.start[v, FIRST], self.on[u][d], self.on[v][e])
-        copies = [k for k in (FIRST, SECOND, BACK) if k == FIRST or (tensor, k) in self.until]
-        for j in (FIRST, SECOND):
-            if (v, j) in self.run:
-                whole = len(copies) == 1
-                mine = [self.run[v, j] if whole else self.model.new_bool_var("") for _ in copies]
-                self.model.add(_sum(mine) == self.run[v, j])
-                for copy, reads in zip(copies, mine, strict=True):
-                    self.reads[v, j, tensor, copy] = reads
-                    self._use(tensor, u, v, j, copy, pairs)
+        devices = product(self.on[u], self.on[v])
+        pairs = [(d, e) for d, e in devices if d == e or self.on[u] is not self.on[v]]
+        for j in (FIRST, SECOND) if (v, SECOND) in self.run else (FIRST,):
+            copies = [k for k in (FIRST, SECOND, BACK) if (tensor, k) in self.copies]
+            reading = [self.model.new_bool_var("") for _ in copies]
+            reader = self.run[v, j]
+            self.model.add(_sum(reading) == reader.exists)
+            for copy, reads in zip(copies, reading, strict=True):
+                self.reads[v, j, tensor, copy] = reads
+                _, ready, until, exists, _ = self.copies[tensor, copy]
+                self.model.add_implication(reads, exists)
+                # The first copy is there before any other, so nobody can begin before that.
+                when = [reads] if copy or j else []
+                for d, e in pairs:
+                    on, delay = (self.on[u][d], self.on[v][e]), self.grid.delay(tensor, d, e)
+                    if delay < 0 or (copy == BACK and d != e):
+                        self.model.add_bool_or(~on[0], ~on[1], ~reads)
+                        continue
+                    self._no_later(ready + delay, reader.begin, *when, *on)
+                    if d == e:
+                        self._no_later(reader.ready, until, reads, *on)
+                    else:
+                        self._no_later(ready + delay, until, reads, *on)
+                        self._no_later(
+                            reader.ready, self._sent(tensor, copy, e, reads, *on), *on, reads
+                        )
 
-    def _use(
-        self, tensor: int, u: int, v: int, j: int, copy: int, pairs: list[tuple[int, int, int]]
-    ) -> None:
-        """Let a copy be there when it is read, and until then; the first always is in time."""
-        reads, start = self.reads[v, j, tensor, copy], self.start[v, j]
-        free = start if self.instance.model.release == "start" else self.end[v, j]
-        if copy == BACK:
-            self.model.add_implication(reads, self.off[tensor][0])
-        elif copy == SECOND:
-            self.model.add_implication(reads, self.run[u, SECOND])
-            self._no_later(self.end[u, SECOND], start, reads)
-        until = self.until.get((tensor, copy))
-        for d, e, delay in pairs if until is not None else []:
-            on = reads, self.on[u][d], self.on[v][e]
-            if d == e:
-                self._no_later(free, until, *on)
-                if copy == BACK:
-                    again = (self.problem.ways(tensor, d) or (0, 0))[1]
-                    back = self.off[tensor][2] + int(again * self.grid.scale)
-                    self._no_later(back, start, *on)
-            elif copy == BACK:
-                self.model.add_bool_or(*(~literal for literal in on))
-            elif delay >= 0:
-                self._no_later(self.end[u, copy] + delay, until, *on)
-                if copy == SECOND:
-                    self._no_later(self.end[u, copy] + delay, start, *on)
-
-    def _away(self, tensor: int, u: int, readers: list[int]) -> None:
-        """Hold the copies of both executions on other devices, from when they are sent."""
-        for e in range(self.instance.devices):
-            for copy in (FIRST, SECOND):
-                used = [
-                    (self.reads[v, j, tensor, copy], v, j)
-                    for v in readers
-                    for j in (FIRST, SECOND)
-                    if e in self.on[v] and (v, j, tensor, copy) in self.reads
-                    and self.on[v] is not self.on[u]
-                ]  # fmt: skip
-                if not used or self.room[e] is None:
-                    continue
-                there, until = self.model.new_bool_var(""), self._time()
-                at_home = [self.on[u][e]] if e in self.on[u] else []
-                for reads, v, j in used:
-                    self.model.add_bool_or(~reads, ~self.on[v][e], *at_home, there)
-                    free = self.start if self.instance.model.release == "start" else self.end
-                    self._no_later(free[v, j], until, reads, self.on[v][e])
-                self._span(e, tensor, self.end[u, copy], until, there)
-
-    # --- solutions -------------------------------------------------------------------------
-
-    def hint(self, plan: Plan) -> None:
-        """Begin with a plan."""
-        for v, *_ in self.instance.units:
-            for d, literal in self.on[v].items():
-                self.model.add_hint(literal, plan.placement[v] == d)
-        for run in plan.runs:
-            if run == plan.of_vertex(run.vertex)[0]:
-                self.model.add_hint(
-                    self.start[run.vertex, FIRST], int(run.start * self.grid.scale)
-                )
+    def _sent(
+        self, tensor: int, copy: int, device: int, *literals: cp_model.IntVar
+    ) -> cp_model.IntVar:
+        """Hold a copy on a device that it is sent to, if all literals hold; return until when."""
+        key = tensor, copy, device
+        if key not in self.away:
+            self.away[key] = there, until = self.model.new_bool_var(""), self._time()
+            self._hold(device, tensor, self.copies[tensor, copy].ready, until, there)
+        there, until = self.away[key]
+        self.model.add_bool_and(there).only_enforce_if(literals)
+        return until
 
     def plan(self, solver: cp_model.CpSolver) -> Plan:
         """Read a solution."""
-        placement = tuple(next(d for d, x in on.items() if solver.value(x)) for on in self.on)
+
+        def time(at: cp_model.IntVar) -> Fraction:
+            return self.grid.time(solver.value(at))
+
         chosen: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         for (v, j, tensor, copy), literal in self.reads.items():
             if solver.value(literal):
                 chosen[v, j][tensor] = copy
-        runs = (
-            Run(v, self.grid.time(solver.value(self.start[v, j])), chosen[v, j])
-            for (v, j), literal in self.run.items()
-            if solver.value(literal)
-        )
-        offloads = (
-            Offload(tensor, *(self.grid.time(solver.value(at)) for at in (out, back)))
-            for tensor, (literal, out, back) in self.off.items()
-            if solver.value(literal)
-        )
-        return Plan(placement, tuple(runs), tuple(offloads))
+        return Plan(
+            tuple(next(d for d, on in each.items() if solver.value(on)) for each in self.on),
+            tuple(
+                Run(v, time(run.begin), chosen[v, j])
+                for (v, j), run in self.run.items() if solver.value(run.exists)
+            ),
+            tuple(
+                Offload(tensor, time(out), time(self.copies[tensor, BACK].begin))
+                for tensor, out in self.out.items()
+                if solver.value(self.copies[tensor, BACK].exists)
+            ),
+        )  # fmt: skip

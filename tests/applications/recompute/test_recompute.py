@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 from commandline import Run
+from ortools.sat.python import cp_model
 
 import optpart as op
 from optpart.applications.recompute.plan import Problem, makespan, violations
-from optpart.applications.recompute.recompute import Recomputation, faults, find, write
-from optpart.testing.draw import draw_instance
+from optpart.applications.recompute.recompute import faults, find, write
+from optpart.applications.recompute.rules import Order, greedy, knapsack, sqrt_checkpoints
+from optpart.base.errors import ContradictionError, FailureError
 
 
 class Brute:
@@ -36,9 +38,7 @@ class Brute:
         self.maker = graph.tensor_vertex.tolist()
         self.size = graph.tensor_size.fractions()
         self.weight = graph.memory.fractions()
-        self.limit = [
-            math.inf if limit is None else limit for limit in instance.cluster.memory
-        ]
+        self.limit = [math.inf if limit is None else limit for limit in instance.cluster.memory]
         times = [instance.duration(v, d) for v in range(self.n) for d in range(self.k)]
         times += [
             instance.delay(t, d, e) or Fraction(0)
@@ -100,7 +100,7 @@ class Brute:
                 for kind, time in (("out", out), ("back", back)):
                     tasks.append((kind, t))
                     self.length[kind, t], self.uses[kind, t] = time, (kind, d)
-        for v, d in enumerate(on if self.instance.model.release == "end" else ()):
+        for v, d in enumerate(on):
             near = {t for u, w, t in self.edges if v in (u, w)}
             near |= {t for t, u in enumerate(self.maker) if u == v}
             need = sum(self.size[t] for t in near)
@@ -108,14 +108,20 @@ class Brute:
             if need > self.limit[d]:  # while it runs
                 return best
         self.best = best
-        self.latest = sum(self.length.values()) + sum(
-            max(self.over(t, on[u], on[v]) or 0 for u, v, s in self.edges if s == t)
-            for t in {t for _, _, t in self.edges}
-        ) * 2
+        self.latest = (
+            sum(self.length.values())
+            + sum(
+                max(self.over(t, on[u], on[v]) or 0 for u, v, s in self.edges if s == t)
+                for t in {t for _, _, t in self.edges}
+            )
+            * 2
+        )
         self.extend([], {}, {}, tasks)
         return self.best
 
-    def extend(self, done: list[Any], start: dict[Any, int], reads: dict[Any, Any], left: Any) -> None:
+    def extend(
+        self, done: list[Any], start: dict[Any, int], reads: dict[Any, Any], left: Any
+    ) -> None:
         """Start one more task, no earlier than the last one."""
         top = self.latest if self.best is None else self.best - 1
         if not left:
@@ -128,15 +134,15 @@ class Brute:
             work[self.uses[task]] += self.length[task]
         if max(work.values()) > top:
             return
-        for what, j in left:  # copies that nobody is left to read only take time and memory
-            made = {j} if what in ("out", "back") else {t for t, u in enumerate(self.maker) if u == what}
-            readers = {v for _, v, t in self.edges if t in made}
-            if j != 0 and not readers & {x for x, _ in left} and isinstance(what, int):
-                return
-            if what in ("out", "back") and not readers & {x for x, _ in left}:
-                return
-            if isinstance(what, int) and j == 0 and now + self.tail(what) > top:
-                return
+        for what, j in left:
+            if isinstance(what, int) and j == 0:
+                if now + self.tail(what) > top:
+                    return
+            else:  # a copy that nobody is left to read only takes time and memory
+                again = isinstance(what, int)
+                made = {t for t, u in enumerate(self.maker) if (u == what if again else t == j)}
+                if not any((v, i) in left for _, v, t in self.edges if t in made for i in (0, 1)):
+                    return
         events = {start[x] for x in done} | {start[x] + self.length[x] for x in done}
         events |= {
             start[u, j] + self.length[u, j] + (self.over(t, self.on[u], d) or 0)
@@ -214,7 +220,6 @@ class Brute:
         for task, read in reads.items():
             if isinstance(task[0], int):
                 free = start[task] + self.length[task]
-                free = start[task] if self.instance.model.release == "start" else free
                 for t, copy in read:
                     u, e = self.maker[t], self.on[task[0]]
                     if self.on[u] != e:
@@ -240,7 +245,10 @@ class Brute:
 def drawn(seed: int) -> Problem:
     """Draw a chain whose first output is read again at its end, where memory is scarce."""
     rng = random.Random(seed)
-    builder, sizes = op.GraphBuilder(), [rng.randint(*each) for each in ((2, 5), (1, 4), (1, 4), (0, 2))]
+    builder, sizes = (
+        op.GraphBuilder(),
+        [rng.randint(*each) for each in ((2, 5), (1, 4), (1, 4), (0, 2))],
+    )
     weights = [rng.randint(0, 1) for _ in range(4)]
     edges = [(0, 1), (1, 2), (2, 3), (0, 3)]
     edges += [edge for edge in ((0, 2), (1, 3)) if rng.random() < 0.15]
@@ -260,6 +268,224 @@ def drawn(seed: int) -> Problem:
         [op.Device(f"d{d}", memory=limit) for d, limit in enumerate(limits)],
         rng.choice((1, 1, 2)), rng.choice((0, 1)),
     )  # fmt: skip
-    model = op.Model(memory="refcount", release=rng.choice(("end", "end", "start")))
-    instance = op.Instance(builder.build(), cluster, model, durations=run)
+    instance = op.Instance(builder.build(), cluster, op.Model(memory="refcount"), durations=run)
     return Problem.of(instance, "d1" if rng.random() < 0.5 else None)
+
+
+@pytest.mark.parametrize("seed", range(45))
+def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
+    problem = drawn(seed)
+    keep, best = Brute(problem).least()
+    found = find(problem, 60)
+    assert (found.keep.makespan, found.best.makespan) == (keep, best)
+    assert found.best.status == ("INFEASIBLE" if best is None else "OPTIMAL")
+    assert found.keep.status == ("INFEASIBLE" if keep is None else "OPTIMAL")
+    if seed % 3 == 0:
+        assert op.solve(problem.instance, "cpsat").makespan == keep
+    for plan in (found.best.plan, found.keep.plan, *found.rules.values()):
+        assert plan is None or not violations(problem, plan)
+
+
+def test_the_draws_need_second_executions_and_offloads() -> None:
+    found = [find(drawn(seed), 60) for seed in range(45)]
+    plans = [each.best.plan for each in found if each.best.makespan != each.keep.makespan]
+    assert sum(plan is not None and len(plan.runs) > len(plan.placement) for plan in plans) > 2
+    assert any(plan is not None and plan.offloads for plan in plans)
+    assert any(each.keep.plan is None and each.best.plan is not None for each in found)
+
+
+def chain(memory: int | None, **model: Any) -> op.Instance:
+    """Return three layers forward and back; each hands on 4, and gradients 1.
+
+    A backward pass reads the output of its layer and of the one before. Forward passes take 2,
+    backward passes 4. The host takes a tensor of 4 in 2.
+    """
+    builder = op.GraphBuilder()
+    for i in range(3):
+        builder.vertex(f"F{i}", 2, outputs=[4], devices=["gpu"])
+        if i:
+            builder.edge(f"F{i - 1}", f"F{i}")
+    for i in (2, 1, 0):
+        builder.vertex(f"B{i}", 4, outputs=[1], devices=["gpu"])
+        builder.edge(f"F{i}", f"B{i}")
+        if i:
+            builder.edge(f"F{i - 1}", f"B{i}")
+        if i < 2:
+            builder.edge(f"B{i + 1}", f"B{i}")
+    cluster = op.Cluster.of([op.Device("gpu", memory=memory), op.Device("cpu")], 2)
+    given = {"memory": "refcount", **model}
+    return op.Instance(builder.build(), cluster, op.Model(**given), name="chain")
+
+
+def test_a_chain_by_hand() -> None:
+    """All three outputs and a gradient are 13; without the first output, F2 and B2 hold 9."""
+    enough = op.recompute(chain(13))
+    assert (enough.best.makespan, enough.keep.makespan) == (18, 18)
+    again = op.recompute(chain(12), seconds=20)
+    assert (again.keep.status, again.keep.plan) == ("INFEASIBLE", None)
+    assert again.best.makespan == 18 + 2  # F0 once more
+    assert {makespan(again.problem, plan) for plan in again.rules.values() if plan} == {20}
+    moved = op.recompute(chain(12), offload_to="cpu")
+    assert moved.best.makespan == 18  # F0 is away while F2 and B2 run
+    assert moved.best.plan is not None
+    (offload,) = moved.best.plan.offloads
+    assert (offload.tensor, len(moved.best.plan.runs)) == (0, 6)
+    assert op.recompute(chain(8), seconds=20).best.status == "INFEASIBLE"
+
+
+def test_rules_drop_what_they_say() -> None:
+    """Of F0, F1 and F2, the first two wait; segments of two keep the second."""
+    problem = Problem.of(chain(13), None)
+    plan = find(problem, 60).best.plan
+    assert plan is not None
+    order = Order(problem, plan)
+    assert [*order.waiting] == [0, 1]
+    assert [*sqrt_checkpoints(order)] == [[0]]
+    assert [*greedy(order)] == [[], [0], [0, 1]]
+    assert [sorted(each) for each in knapsack(order)][::8] == [[0, 1], [1], []]
+    again = order.plan([0, 1])
+    assert not violations(problem, again)
+    assert [problem.instance.graph.names[run.vertex] for run in again.runs] == [
+        "F0", "F1", "F2", "F0", "F1", "B2", "B1", "B0",
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder of the chain and of two plans for it."""
+    folder = tmp_path_factory.mktemp("made")
+    op.save(chain(12), folder / "chain.json")
+    write(op.recompute(chain(12)), folder / "again.json")
+    write(op.recompute(chain(12), offload_to="cpu"), folder / "moved.json")
+    return folder
+
+
+def forged(made: Path, path: Path, plan: str, mutate: Callable[[dict[str, Any]], object]) -> Path:
+    document = json.loads((made / plan).read_text())
+    mutate(document)
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("plan", "mutate", "fault"),
+    [
+        ("again", lambda d: d.update(makespan="19"), "makespan is 20"),
+        ("again", lambda d: d.update(bound="21"), "the plan refutes the bound"),
+        ("again", lambda d: d.update(bound=None), "the plan refutes the bound"),
+        ("again", lambda d: d.update(bound="3"), "status is FEASIBLE"),
+        ("again", lambda d: d["placement"].update(F0="cpu"), "F0 must not be on cpu"),
+        ("again", lambda d: d["executions"].pop(), "is not executed once or twice"),
+        ("again", lambda d: d["executions"].append(d["executions"][0]), "F0 is not executed"),
+        ("again", lambda d: d["executions"][1][2].clear(), "F1 is not executed"),
+        ("again", lambda d: d["executions"][0].__setitem__(1, "-1"), "F0 starts before 0"),
+        ("again", lambda d: d["executions"][1].__setitem__(1, "1"), "before F0:0 is there"),
+        ("again", lambda d: d["executions"][0].__setitem__(1, "1"), "F0 and F1 overlap on gpu"),
+        ("again", lambda d: first(d, "first"), "gpu holds "),
+        ("again", lambda d: first(d, "back"), "reads a copy of F0:0 that is not there"),
+        ("moved", lambda d: d["offloads"].clear(), "reads a copy of F0:0 that is not there"),
+        ("moved", lambda d: d["offloads"].append(d["offloads"][0]), "or not twice"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(1, "1"), "offloaded before it is there"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(2, "3"), "offloaded before it is there"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(1, "9"), "offloaded before it is there"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(2, "13"), "before F0:0 is there"),
+        ("moved", lambda d: d["offloads"].append(["F1:0", "4", "6"]), "overlap on a link"),
+        ("moved", lambda d: first(d, "first"), "gpu holds "),
+    ],
+)
+def test_forged_plans_are_rejected(
+    made: Path, tmp_path: Path, plan: str, mutate: Callable[[Any], object], fault: str
+) -> None:
+    path = forged(made, tmp_path / "forged.json", f"{plan}.json", mutate)
+    host = "cpu" if plan == "moved" else None
+    problem = Problem.of(chain(12), host)
+    assert faults(problem, made / f"{plan}.json") == []
+    assert any(fault in each for each in faults(problem, path)), faults(problem, path)
+
+
+def first(document: dict[str, Any], copy: str) -> None:
+    """Let every reader of F0 read this copy."""
+    for _, _, reads in document["executions"]:
+        reads.update({tensor: copy for tensor in reads if tensor == "F0:0"})
+
+
+@pytest.mark.parametrize(
+    ("mutate", "fault"),
+    [
+        (lambda d: d.update(format="optpart-apart/1"), "format: is 'optpart-apart/1'"),
+        (lambda d: d.update(sha256=""), "sha256: is not"),
+        (lambda d: d.update(offload_to="cpu"), "offload_to: is not None"),
+        (lambda d: d.pop("bound"), "bound: is missing"),
+        (lambda d: d["placement"].pop("F0"), "placement.F0: is missing"),
+        (lambda d: d["placement"].update(F0="tpu"), "placement: no device 'tpu'"),
+        (lambda d: d["executions"][0].pop(), r"executions\[0\]: has 2 entries"),
+        (lambda d: d["executions"][0].__setitem__(0, "F9"), r"executions\[0\]: no vertex 'F9'"),
+        (lambda d: d["executions"][0].__setitem__(1, "soon"), r"executions\[0\]: "),
+        (lambda d: d["executions"][1][2].update(F9="first"), r"executions\[1\]: no tensor"),
+        (lambda d: first(d, "third"), r"no copy 'third'"),
+    ],
+)
+def test_files_about_something_else_are_one_line(
+    made: Path, tmp_path: Path, mutate: Callable[[Any], object], fault: str
+) -> None:
+    path = forged(made, tmp_path / "other.json", "again.json", mutate)
+    with pytest.raises(op.InputError, match=rf"other\.json: .*{fault}"):
+        faults(Problem.of(chain(12), None), path)
+
+
+@pytest.mark.parametrize(
+    ("instance", "options", "fault"),
+    [
+        (lambda: chain(12, memory="none"), {}, "model.memory: is 'none'"),
+        (lambda: chain(12, communication="link"), {}, "model.communication: is 'link'"),
+        (lambda: chain(12, release="start"), {}, "model.release: is 'start'"),
+        (lambda: chain(12), {"offload_to": "disk"}, "offload_to: no 'disk'"),
+        (lambda: many(201), {}, "vertices: 201 of them; give at most 200"),
+        (lambda: many(2, Fraction(1, 2**61 - 1)), {}, "no common tick"),
+        (lambda: many(2, Fraction(1), 2**60), {}, "too fine together"),
+    ],
+)
+def test_instances_that_are_not_defined_are_one_line(
+    instance: Callable[[], op.Instance], options: dict[str, str], fault: str
+) -> None:
+    with pytest.raises(op.InputError, match=fault):
+        op.recompute(instance(), **options)
+
+
+def many(count: int, time: Fraction = Fraction(1), size: int = 1) -> op.Instance:
+    builder = op.GraphBuilder()
+    for v in range(count):
+        builder.vertex(f"v{v}", [time, 1][v % 2], outputs=[size + v])
+    cluster = op.Cluster.of([op.Device("gpu", memory=1)])
+    return op.Instance(builder.build(), cluster, op.Model(memory="refcount"))
+
+
+def test_the_command_says_what_is_proven(made: Path, tmp_path: Path, run: Run) -> None:
+    plan, asked = tmp_path / "plan.json", str(made / "chain.json")
+    done = run("recompute", asked, "-o", str(plan))
+    assert done.code == 0, done.err
+    assert done.out.startswith("chain: OPTIMAL (by CP-SAT), makespan 20, bound 20, ")
+    assert "keep all (INFEASIBLE)         –  –" in done.out
+    done = run("recompute", asked, "--check", str(plan))
+    assert (done.code, "keeps every rule" in done.out) == (0, True)
+    done = run("recompute", asked, "--check", str(made / "moved.json"))
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    document = json.loads(run("recompute", asked, "--json", "--offload-to", "cpu").out)
+    assert (document["makespan"], len(document["offloads"])) == ("18", 1)
+    forged(made, plan, "again.json", lambda d: d.update(makespan="1"))
+    assert run("recompute", asked, "--check", str(plan)).code == 1
+    op.save(chain(8), tmp_path / "small.json")
+    done = run("recompute", str(tmp_path / "small.json"))
+    assert (done.code, "INFEASIBLE (by CP-SAT)" in done.out) == (3, True)
+
+
+def test_what_the_solver_cannot_do_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem.of(chain(12), None)
+    monkeypatch.setattr(cp_model.CpSolver, "best_objective_bound", 99.0)
+    with pytest.raises(ContradictionError):
+        find(problem, 60)
+    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_: cp_model.UNKNOWN)
+    assert find(problem, 60).best.status == "UNKNOWN"
+    monkeypatch.setattr(cp_model.CpSolver, "solve", lambda *_: cp_model.MODEL_INVALID)
+    with pytest.raises(FailureError, match="CP-SAT refuses the model"):
+        find(problem, 60)
