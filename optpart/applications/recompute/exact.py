@@ -72,6 +72,9 @@ class _Model:
         self._whole()
         self.held: dict[int, list[tuple[cp_model.IntervalVar, int]]] = defaultdict(list)
         self.busy: dict[object, list[cp_model.IntervalVar]] = defaultdict(list)
+        self.made: dict[int, set[int]] = defaultdict(set)
+        for tensor, u in enumerate(graph.tensor_vertex.tolist()):
+            self.made[u].add(tensor)
         self.length, self.one = self._time(), self.model.new_constant(1)
         self._place()
         self._execute()
@@ -189,6 +192,9 @@ class _Model:
                     work[d].append(time * here[d])
             if v in makes:
                 self._no_later(self.run[v, FIRST].ready, start, run)
+            near = {tensor for u, w, tensor in self.edges if w == v} | self.made[v]
+            for d, literal in on.items():  # while it runs, inputs and outputs are there
+                self._no_later(sum(self.size[t] for t in near), self.free[d], literal)
         for terms in work.values():
             self.model.add(_sum(terms) <= self.length)
 

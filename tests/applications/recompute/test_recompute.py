@@ -262,17 +262,18 @@ def drawn(seed: int) -> Problem:
     if rng.random() < 0.1:
         builder.separate("v2", "v3")
     run = [[rng.choice((1, 1, 2)), rng.choice((1, 2, 4, 6))] for _ in range(4)]
+    run[0][0] = rng.choice((1, 2, 3))
     need = max(sizes[v] + sum(sizes[u] for u, w in edges if w == v) for v in range(4))
     limits = [need + sum(weights) + rng.randint(-1, 1), rng.choice((None, need, need // 2))]
     cluster = op.Cluster.of(
         [op.Device(f"d{d}", memory=limit) for d, limit in enumerate(limits)],
-        rng.choice((1, 1, 2)), rng.choice((0, 1)),
+        rng.choice((1, 2, 8)), rng.choice((0, 0, 1)),
     )  # fmt: skip
     instance = op.Instance(builder.build(), cluster, op.Model(memory="refcount"), durations=run)
     return Problem.of(instance, "d1" if rng.random() < 0.5 else None)
 
 
-@pytest.mark.parametrize("seed", range(45))
+@pytest.mark.parametrize("seed", range(9, 54))
 def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
     problem = drawn(seed)
     keep, best = Brute(problem).least()
@@ -287,66 +288,65 @@ def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
 
 
 def test_the_draws_need_second_executions_and_offloads() -> None:
-    found = [find(drawn(seed), 60) for seed in range(45)]
+    found = [find(drawn(seed), 60) for seed in range(9, 54)]
     plans = [each.best.plan for each in found if each.best.makespan != each.keep.makespan]
-    assert sum(plan is not None and len(plan.runs) > len(plan.placement) for plan in plans) > 2
+    assert sum(plan is not None and len(plan.runs) > len(plan.placement) for plan in plans) > 4
     assert any(plan is not None and plan.offloads for plan in plans)
     assert any(each.keep.plan is None and each.best.plan is not None for each in found)
 
 
-def chain(memory: int | None, **model: Any) -> op.Instance:
-    """Return three layers forward and back; each hands on 4, and gradients 1.
+def chain(memory: int | None, layers: int = 3, **model: Any) -> op.Instance:
+    """Return layers forward and back; each hands on 4, and gradients 1.
 
     A backward pass reads the output of its layer and of the one before. Forward passes take 2,
-    backward passes 4. The host takes a tensor of 4 in 2.
+    backward passes 4. The host takes a tensor of 4 in 1.
     """
     builder = op.GraphBuilder()
-    for i in range(3):
+    for i in range(layers):
         builder.vertex(f"F{i}", 2, outputs=[4], devices=["gpu"])
         if i:
             builder.edge(f"F{i - 1}", f"F{i}")
-    for i in (2, 1, 0):
+    for i in reversed(range(layers)):
         builder.vertex(f"B{i}", 4, outputs=[1], devices=["gpu"])
         builder.edge(f"F{i}", f"B{i}")
         if i:
             builder.edge(f"F{i - 1}", f"B{i}")
-        if i < 2:
+        if i + 1 < layers:
             builder.edge(f"B{i + 1}", f"B{i}")
-    cluster = op.Cluster.of([op.Device("gpu", memory=memory), op.Device("cpu")], 2)
-    given = {"memory": "refcount", **model}
-    return op.Instance(builder.build(), cluster, op.Model(**given), name="chain")
+    cluster = op.Cluster.of([op.Device("gpu", memory=memory), op.Device("cpu")], 4)
+    return op.Instance(builder.build(), cluster, op.Model(**{"memory": "refcount", **model}))
 
 
 def test_a_chain_by_hand() -> None:
-    """All three outputs and a gradient are 13; without the first output, F2 and B2 hold 9."""
+    """While B2 runs, all three outputs and a gradient are 13; without that of F0, 9."""
     enough = op.recompute(chain(13))
     assert (enough.best.makespan, enough.keep.makespan) == (18, 18)
-    again = op.recompute(chain(12), seconds=20)
+    again = op.recompute(chain(12))
     assert (again.keep.status, again.keep.plan) == ("INFEASIBLE", None)
     assert again.best.makespan == 18 + 2  # F0 once more
     assert {makespan(again.problem, plan) for plan in again.rules.values() if plan} == {20}
     moved = op.recompute(chain(12), offload_to="cpu")
-    assert moved.best.makespan == 18  # F0 is away while F2 and B2 run
+    assert moved.best.makespan == 18 + 1  # F0 comes back when B2 has ended
     assert moved.best.plan is not None
-    (offload,) = moved.best.plan.offloads
-    assert (offload.tensor, len(moved.best.plan.runs)) == (0, 6)
-    assert op.recompute(chain(8), seconds=20).best.status == "INFEASIBLE"
+    assert [each.tensor for each in moved.best.plan.offloads] == [0]
+    assert len(moved.best.plan.runs) == 6
+    assert op.recompute(chain(8)).best.status == "INFEASIBLE"
 
 
 def test_rules_drop_what_they_say() -> None:
-    """Of F0, F1 and F2, the first two wait; segments of two keep the second."""
-    problem = Problem.of(chain(13), None)
+    """Outputs of the first layers wait for their backward passes; segments of two keep one."""
+    problem = Problem.of(chain(17, layers=4), None)
     plan = find(problem, 60).best.plan
     assert plan is not None
     order = Order(problem, plan)
     assert [*order.waiting] == [0, 1]
     assert [*sqrt_checkpoints(order)] == [[0]]
     assert [*greedy(order)] == [[], [0], [0, 1]]
-    assert [sorted(each) for each in knapsack(order)][::8] == [[0, 1], [1], []]
+    assert [len(each) for each in knapsack(order)][::8] == [2, 1, 0]
     again = order.plan([0, 1])
     assert not violations(problem, again)
     assert [problem.instance.graph.names[run.vertex] for run in again.runs] == [
-        "F0", "F1", "F2", "F0", "F1", "B2", "B1", "B0",
+        "F0", "F1", "F2", "F3", "B3", "F0", "F1", "B2", "B1", "B0",
     ]  # fmt: skip
 
 
@@ -386,10 +386,10 @@ def forged(made: Path, path: Path, plan: str, mutate: Callable[[dict[str, Any]],
         ("moved", lambda d: d["offloads"].clear(), "reads a copy of F0:0 that is not there"),
         ("moved", lambda d: d["offloads"].append(d["offloads"][0]), "or not twice"),
         ("moved", lambda d: d["offloads"][0].__setitem__(1, "1"), "offloaded before it is there"),
-        ("moved", lambda d: d["offloads"][0].__setitem__(2, "3"), "offloaded before it is there"),
-        ("moved", lambda d: d["offloads"][0].__setitem__(1, "9"), "offloaded before it is there"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(2, "2"), "offloaded before it is there"),
+        ("moved", lambda d: d["offloads"][0].__setitem__(1, "10"), "offloaded before it is there"),
         ("moved", lambda d: d["offloads"][0].__setitem__(2, "13"), "before F0:0 is there"),
-        ("moved", lambda d: d["offloads"].append(["F1:0", "4", "6"]), "overlap on a link"),
+        ("moved", lambda d: d["offloads"].append(["F1:0", "4", "21/2"]), "overlap on a link"),
         ("moved", lambda d: first(d, "first"), "gpu holds "),
     ],
 )
@@ -436,7 +436,7 @@ def test_files_about_something_else_are_one_line(
 @pytest.mark.parametrize(
     ("instance", "options", "fault"),
     [
-        (lambda: chain(12, memory="none"), {}, "model.memory: is 'none'"),
+        (lambda: many(2, memory="none"), {}, "model.memory: is 'none'"),
         (lambda: chain(12, communication="link"), {}, "model.communication: is 'link'"),
         (lambda: chain(12, release="start"), {}, "model.release: is 'start'"),
         (lambda: chain(12), {"offload_to": "disk"}, "offload_to: no 'disk'"),
@@ -452,26 +452,28 @@ def test_instances_that_are_not_defined_are_one_line(
         op.recompute(instance(), **options)
 
 
-def many(count: int, time: Fraction = Fraction(1), size: int = 1) -> op.Instance:
+def many(
+    count: int, time: Fraction = Fraction(1), size: int = 1, memory: op.Memory = "refcount"
+) -> op.Instance:
     builder = op.GraphBuilder()
     for v in range(count):
         builder.vertex(f"v{v}", [time, 1][v % 2], outputs=[size + v])
     cluster = op.Cluster.of([op.Device("gpu", memory=1)])
-    return op.Instance(builder.build(), cluster, op.Model(memory="refcount"))
+    return op.Instance(builder.build(), cluster, op.Model(memory=memory))
 
 
 def test_the_command_says_what_is_proven(made: Path, tmp_path: Path, run: Run) -> None:
     plan, asked = tmp_path / "plan.json", str(made / "chain.json")
     done = run("recompute", asked, "-o", str(plan))
     assert done.code == 0, done.err
-    assert done.out.startswith("chain: OPTIMAL (by CP-SAT), makespan 20, bound 20, ")
-    assert "keep all (INFEASIBLE)         –  –" in done.out
+    assert done.out.startswith("unnamed: OPTIMAL (by CP-SAT), makespan 20, bound 20, ")
+    assert "keep all (INFEASIBLE)         –    –           –          –\n" in done.out
     done = run("recompute", asked, "--check", str(plan))
     assert (done.code, "keeps every rule" in done.out) == (0, True)
     done = run("recompute", asked, "--check", str(made / "moved.json"))
     assert (done.code, done.err.count("\n")) == (2, 1)
     document = json.loads(run("recompute", asked, "--json", "--offload-to", "cpu").out)
-    assert (document["makespan"], len(document["offloads"])) == ("18", 1)
+    assert (document["makespan"], len(document["offloads"])) == ("19", 1)
     forged(made, plan, "again.json", lambda d: d.update(makespan="1"))
     assert run("recompute", asked, "--check", str(plan)).code == 1
     op.save(chain(8), tmp_path / "small.json")
