@@ -17,17 +17,31 @@ from commandline import Run
 from ortools.sat.python import cp_model
 
 import optpart as op
-from optpart.applications.recompute.plan import Problem, makespan, violations
-from optpart.applications.recompute.recompute import faults, find, write
+from optpart.applications.recompute.plan import (
+    BACK,
+    SECOND,
+    Offload,
+    Plan,
+    Problem,
+    makespan,
+    violations,
+)
+from optpart.applications.recompute.plan import Run as Execution
+from optpart.applications.recompute.recompute import Answer, Recomputation, faults, find, write
 from optpart.applications.recompute.rules import Order, greedy, knapsack, sqrt_checkpoints
 from optpart.base.errors import ContradictionError, FailureError
+
+
+#: Two others take brute force half a minute each.
+SEEDS = [seed for seed in range(56) if seed not in (8, 51)]
 
 
 class Brute:
     """All plans of a tiny instance, task by task in the order of their starts.
 
-    A task is an execution ``(v, j)``, or a transfer ``("out", t)`` or ``("back", t)``. What is held
-    is counted from what was started so far, which is never too much.
+    All times are whole, so whole starts suffice, without a moment at which nothing goes on. A task
+    is an execution ``(v, j)``, or a transfer ``("out", t)`` or ``("back", t)``. What is held is
+    counted from what was started so far, which is never too much.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -143,12 +157,6 @@ class Brute:
                 made = {t for t, u in enumerate(self.maker) if (u == what if again else t == j)}
                 if not any((v, i) in left for _, v, t in self.edges if t in made for i in (0, 1)):
                     return
-        events = {start[x] for x in done} | {start[x] + self.length[x] for x in done}
-        events |= {
-            start[u, j] + self.length[u, j] + (self.over(t, self.on[u], d) or 0)
-            for u, j in [x for x in done if isinstance(x[0], int)]
-            for t, maker in enumerate(self.maker) if maker == u for d in range(self.k)
-        }  # fmt: skip
         for task in left:
             for read in self.choices(task, start):
                 ready = max([now, *(self.ready(task, t, copy, start) for t, copy in read)])
@@ -157,7 +165,8 @@ class Brute:
                 for other in done:
                     if self.uses[other] == self.uses[task]:
                         ready = max(ready, start[other] + self.length[other])
-                for at in sorted({ready, *(event for event in events if event > ready)}):
+                idle = max([ready, *(self.quiet(x, start) for x in done)])  # nothing goes on then
+                for at in range(ready, min(idle, top - self.length[task]) + 1):
                     top = self.latest if self.best is None else self.best - 1
                     if at + self.length[task] > top:
                         break
@@ -166,6 +175,11 @@ class Brute:
                         rest = [x for x in left if x != task]
                         self.extend([*done, task], start, reads, rest)
                     del start[task], reads[task]
+
+    def quiet(self, task: Any, start: dict[Any, int]) -> int:
+        """Return when a task and all transfers of what it makes have ended."""
+        sent = [self.over(t, self.on[u], self.on[v]) or 0 for u, v, t in self.edges if u == task[0]]
+        return start[task] + self.length[task] + max(sent, default=0)
 
     def tail(self, v: int) -> int:
         """Return the least time from the start of a vertex to the end of all that follow."""
@@ -267,13 +281,13 @@ def drawn(seed: int) -> Problem:
     limits = [need + sum(weights) + rng.randint(-1, 1), rng.choice((None, need, need // 2))]
     cluster = op.Cluster.of(
         [op.Device(f"d{d}", memory=limit) for d, limit in enumerate(limits)],
-        rng.choice((1, 2, 8)), rng.choice((0, 0, 1)),
+        None, rng.choice((0, 1, 1, 2)),
     )  # fmt: skip
     instance = op.Instance(builder.build(), cluster, op.Model(memory="refcount"), durations=run)
     return Problem.of(instance, "d1" if rng.random() < 0.5 else None)
 
 
-@pytest.mark.parametrize("seed", range(9, 54))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
     problem = drawn(seed)
     keep, best = Brute(problem).least()
@@ -288,7 +302,7 @@ def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
 
 
 def test_the_draws_need_second_executions_and_offloads() -> None:
-    found = [find(drawn(seed), 60) for seed in range(9, 54)]
+    found = [find(drawn(seed), 60) for seed in SEEDS]
     plans = [each.best.plan for each in found if each.best.makespan != each.keep.makespan]
     assert sum(plan is not None and len(plan.runs) > len(plan.placement) for plan in plans) > 4
     assert any(plan is not None and plan.offloads for plan in plans)
@@ -355,8 +369,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder of the chain and of two plans for it."""
     folder = tmp_path_factory.mktemp("made")
     op.save(chain(12), folder / "chain.json")
-    write(op.recompute(chain(12)), folder / "again.json")
-    write(op.recompute(chain(12), offload_to="cpu"), folder / "moved.json")
+    starts = {"again.json": (0, 2, 4, 6, 12, 16), "moved.json": (0, 2, 4, 6, 11, 15)}
+    for name, at in starts.items():
+        host, copy = (None, SECOND) if name == "again.json" else ("cpu", BACK)
+        problem = Problem.of(chain(12), host)
+        reads = [{}, {0: 0}, {1: 0}, {2: 0, 1: 0}, {1: 0, 0: copy, 3: 0}, {0: copy, 4: 0}]
+        runs = [Execution(v, Fraction(t), reads[v]) for v, t in enumerate(at)]
+        runs += [] if host else [Execution(0, Fraction(10), {})]
+        offloads = (Offload(0, Fraction(2), Fraction(10)),) if host else ()
+        length = Fraction(19 if host else 20)
+        best = Answer(Plan((0,) * 6, tuple(runs), offloads), length, length)
+        write(Recomputation(problem, best, best, {}, 0.0), folder / name)
     return folder
 
 
