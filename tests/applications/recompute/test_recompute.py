@@ -31,9 +31,8 @@ from optpart.applications.recompute.recompute import Answer, Recomputation, faul
 from optpart.applications.recompute.rules import Order, greedy, knapsack, sqrt_checkpoints
 from optpart.base.errors import ContradictionError, FailureError
 
-
-#: Two others take brute force half a minute each.
-SEEDS = [seed for seed in range(56) if seed not in (8, 51)]
+#: One other takes brute force half a minute.
+SEEDS = [seed for seed in range(12, 71) if seed != 51]
 
 
 class Brute:
@@ -271,17 +270,17 @@ def drawn(seed: int) -> Problem:
         builder.vertex(f"v{v}", 0, memory=weights[v], outputs=outputs)
     for u, v in edges:
         builder.edge(f"v{u}", f"v{v}", None if rng.random() < 0.05 else 0)
-    if rng.random() < 0.3:
+    if rng.random() < 0.5:
         builder.colocate("v0", f"v{rng.randint(1, 3)}")
     if rng.random() < 0.1:
         builder.separate("v2", "v3")
     run = [[rng.choice((1, 1, 2)), rng.choice((1, 2, 4, 6))] for _ in range(4)]
-    run[0][0] = rng.choice((1, 2, 3))
+    run[0] = rng.choice(([1, 2], [3, 6], [4, 6]))
     need = max(sizes[v] + sum(sizes[u] for u, w in edges if w == v) for v in range(4))
     limits = [need + sum(weights) + rng.randint(-1, 1), rng.choice((None, need, need // 2))]
     cluster = op.Cluster.of(
         [op.Device(f"d{d}", memory=limit) for d, limit in enumerate(limits)],
-        None, rng.choice((0, 1, 1, 2)),
+        None, rng.choice((0, 1)),
     )  # fmt: skip
     instance = op.Instance(builder.build(), cluster, op.Model(memory="refcount"), durations=run)
     return Problem.of(instance, "d1" if rng.random() < 0.5 else None)
@@ -302,10 +301,13 @@ def test_makespans_are_those_of_brute_force_and_of_solve(seed: int) -> None:
 
 
 def test_the_draws_need_second_executions_and_offloads() -> None:
-    found = [find(drawn(seed), 60) for seed in SEEDS]
-    plans = [each.best.plan for each in found if each.best.makespan != each.keep.makespan]
-    assert sum(plan is not None and len(plan.runs) > len(plan.placement) for plan in plans) > 4
-    assert any(plan is not None and plan.offloads for plan in plans)
+    problems = [drawn(seed) for seed in SEEDS]
+    found = [find(problem, 60) for problem in problems]
+    alone = [find(Problem(problem.instance, None), 60).best for problem in problems]
+    assert (
+        sum(one.makespan != each.keep.makespan for one, each in zip(alone, found, strict=True)) > 4
+    )
+    assert any(one.makespan != each.best.makespan for one, each in zip(alone, found, strict=True))
     assert any(each.keep.plan is None and each.best.plan is not None for each in found)
 
 
