@@ -32,7 +32,7 @@ from optpart.applications.recompute.rules import Order, greedy, knapsack, sqrt_c
 from optpart.base.errors import ContradictionError, FailureError
 
 #: One other takes brute force half a minute.
-SEEDS = [seed for seed in range(12, 71) if seed != 51]
+SEEDS = [seed for seed in range(12, 70) if seed != 51]
 
 
 class Brute:
