@@ -43,7 +43,7 @@ def solve(
         raise FailureError(f"CP-SAT refuses the model: {built.model.validate()}")
     if status == cp_model.INFEASIBLE:
         return None, None
-    bound = built.grid.time(max(0, round(solver.best_objective_bound)))
+    bound = built.grid.time(round(max(0.0, solver.best_objective_bound)))
     return None if status == cp_model.UNKNOWN else built.plan(solver), bound
 
 
