@@ -107,7 +107,7 @@ def knapsack(order: Order) -> Iterator[Collection[int]]:
     sizes, costs = ([each[u] for u in order.waiting] for each in (order.size, order.cost))
     whole, values = ([int(x * math.lcm(*(y.denominator for y in each))) for x in each]
                      for each in (sizes, costs))  # fmt: skip
-    kind = knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_BRANCH_AND_BOUND_SOLVER
+    kind = knapsack_solver.SolverType.KNAPSACK_MULTIDIMENSION_CP_SAT_SOLVER
     for step in range(_STEPS + 1):
         solver = knapsack_solver.KnapsackSolver(kind, "")
         solver.init(values, [whole], [sum(whole) * step // _STEPS])
