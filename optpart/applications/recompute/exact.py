@@ -24,7 +24,7 @@ _sum = cp_model.LinearExpr.sum
 
 
 def solve(
-    problem: Problem, deadline: float, *, extended: bool
+    problem: Problem, deadline: float, *, extended: bool, within: Fraction | None = None
 ) -> tuple[Plan | None, Fraction | None]:
     """Return the shortest plan that was found, and a time that no plan is below.
 
@@ -35,8 +35,10 @@ def solve(
     ----------
     extended : bool
         Whether executions may be repeated and tensors offloaded.
+    within : Fraction, optional
+        The makespan of a plan that is known; only plans of at most this are looked for.
     """
-    built = _Model(problem, extended)
+    built = _Model(problem, extended, within)
     solver = solver_within(max(0.0, deadline - now()), workers=2)
     status = solver.solve(built.model)
     if status == cp_model.MODEL_INVALID:
@@ -63,13 +65,13 @@ class _Copy(NamedTuple):
 class _Model:
     """Placement and executions first; then who reads which copy, and who holds it how long."""
 
-    def __init__(self, problem: Problem, extended: bool) -> None:
+    def __init__(self, problem: Problem, extended: bool, within: Fraction | None) -> None:
         self.problem, self.instance = problem, problem.instance
         self.model, graph = cp_model.CpModel(), problem.instance.graph
         limits = self.instance.cluster.memory
         self.extended = extended and any(limit is not None for limit in limits)
         self.edges, self.grid = graph.edges(), Grid.of(self.instance)
-        self._whole()
+        self._whole(within)
         self.held: dict[int, list[tuple[cp_model.IntervalVar, int]]] = defaultdict(list)
         self.busy: dict[object, list[cp_model.IntervalVar]] = defaultdict(list)
         self.made: dict[int, set[int]] = defaultdict(set)
@@ -99,8 +101,8 @@ class _Model:
             self.model.add_cumulative(copies, sizes, self.free[d])
         self.model.minimize(self.length)
 
-    def _whole(self) -> None:
-        """Find whole numbers: sizes, limits, and ticks in which all plans that never idle end."""
+    def _whole(self, within: Fraction | None) -> None:
+        """Find whole numbers: sizes, limits, and ticks in which plans that never idle end."""
         grid, graph = self.grid, self.instance.graph
         if not grid.exact:
             raise InputError("", "its times have no common tick", "round times and bandwidths")
@@ -115,6 +117,8 @@ class _Model:
         self.horizon, most = sum(times), 4 * sum(whole) + 1
         if self.horizon * most >= _LARGEST:
             raise InputError("", "its times and sizes are too fine together", "round them")
+        if within is not None:
+            self.horizon = self.grid.floor(within)
         limits = self.instance.cluster.memory
         self.room = [most if each is None else min(most, each // unit) for each in limits]
 
@@ -242,12 +246,14 @@ class _Model:
                 self.model.add_implication(reads, exists)
                 # The first copy is there before any other, so nobody can begin before that.
                 when = [reads] if copy or j else []
+                self._no_later(ready, reader.begin, *when)
                 for d, e in pairs:
                     on, delay = (self.on[u][d], self.on[v][e]), self.grid.delay(tensor, d, e)
                     if delay < 0 or (copy == BACK and d != e):
                         self.model.add_bool_or(~on[0], ~on[1], ~reads)
                         continue
-                    self._no_later(ready + delay, reader.begin, *when, *on)
+                    if delay:
+                        self._no_later(ready + delay, reader.begin, *when, *on)
                     if d == e:
                         self._no_later(reader.ready, until, reads, *on)
                     else:

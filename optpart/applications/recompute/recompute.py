@@ -10,7 +10,7 @@ from typing import Any
 
 from optpart.applications.recompute.exact import solve
 from optpart.applications.recompute.plan import Offload, Plan, Problem, Run, makespan, violations
-from optpart.applications.recompute.rules import apply
+from optpart.applications.recompute.rules import apply, contiguous
 from optpart.base.clock import now
 from optpart.base.errors import ContradictionError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
@@ -65,8 +65,10 @@ def find(problem: Problem, seconds: float) -> Recomputation:
     """Look for the shortest plans, and prove how far they are from the optimum."""
     start = now()
     keep = _answer(problem, *solve(problem, start + _KEEPING * seconds, extended=False))
-    plan, bound = solve(problem, start + seconds, extended=True)
-    best = _answer(problem, plan, bound, keep.plan)
+    known = [each for each in (keep.plan, contiguous(problem)) if each is not None]
+    within = min((makespan(problem, each) for each in known), default=None)
+    plan, bound = solve(problem, start + seconds, extended=True, within=within)
+    best = _answer(problem, plan, bound, *known)
     rules = {} if best.plan is None else apply(problem, best.plan)
     return Recomputation(
         problem, _answer(problem, best.plan, bound, *rules.values()), keep, rules, now() - start

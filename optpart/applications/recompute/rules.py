@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
 from ortools.algorithms.python import knapsack_solver
 
 from optpart.applications.recompute.plan import (
@@ -23,6 +24,8 @@ from optpart.applications.recompute.plan import (
     makespan,
     violations,
 )
+from optpart.strategies.base import NoPlacementError
+from optpart.strategies.partition.contiguous_split import contiguous_split
 
 #: Steps of the budget of the knapsack, from nothing to everything.
 _STEPS = 16
@@ -120,6 +123,20 @@ RULES: dict[str, Callable[[Order], Iterator[Collection[int]]]] = {
     "greedy, as DTR": greedy,
     "knapsack, as PyTorch": knapsack,
 }
+
+
+def contiguous(problem: Problem) -> Plan | None:
+    """Return the shortest plan of a rule on the contiguous split of least latency, if one fits."""
+    try:
+        placement = contiguous_split(problem.instance, np.random.default_rng(0)).placement
+    except NoPlacementError:
+        return None
+    order = enumerate(problem.instance.graph.topological_order.tolist())
+    serial = tuple(Run(v, Fraction(at), {}) for at, v in order)
+    plans = [
+        each for each in apply(problem, Plan(tuple(placement.tolist()), serial)).values() if each
+    ]
+    return min(plans, key=lambda each: makespan(problem, each), default=None)
 
 
 def apply(problem: Problem, plan: Plan) -> dict[str, Plan | None]:
