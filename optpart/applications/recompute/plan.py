@@ -46,8 +46,8 @@ class Problem:
         if instance.vertices > _MOST_VERTICES:
             remedy = f"give at most {_MOST_VERTICES}"
             raise InputError("vertices", f"{instance.vertices:,} of them", remedy)
-        at, index = "offload_to", instance.cluster.index
-        return cls(instance, None if offload_to is None else named(offload_to, index, at, "no"))
+        at, what, index = "offload_to", "no device", instance.cluster.index
+        return cls(instance, None if offload_to is None else named(offload_to, index, at, what))
 
     def ways(self, tensor: int, device: int) -> tuple[Fraction, Fraction] | None:
         """Return the times of a tensor to the host and back, if it can go there."""

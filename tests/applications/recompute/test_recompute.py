@@ -464,7 +464,7 @@ def test_files_about_something_else_are_one_line(
         (lambda: many(2, memory="none"), {}, "model.memory: is 'none'"),
         (lambda: chain(12, communication="link"), {}, "model.communication: is 'link'"),
         (lambda: chain(12, release="start"), {}, "model.release: is 'start'"),
-        (lambda: chain(12), {"offload_to": "disk"}, "offload_to: no 'disk'"),
+        (lambda: chain(12), {"offload_to": "disk"}, "offload_to: no device 'disk'"),
         (lambda: many(201), {}, "vertices: 201 of them; give at most 200"),
         (lambda: many(2, Fraction(1, 2**61 - 1)), {}, "no common tick"),
         (lambda: many(2, Fraction(1), 2**60), {}, "too fine together"),
