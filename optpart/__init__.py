@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from optpart.api import pipeline_problem as pipeline_problem
     from optpart.api import plan as plan
     from optpart.api import recommend as recommend
+    from optpart.api import recompute as recompute
     from optpart.api import result_from_pyjobshop as result_from_pyjobshop
     from optpart.api import robust as robust
     from optpart.api import save as save
@@ -150,6 +151,7 @@ _HOME = {
     "register": "methods.registry",
     "retime": "solution.schedule",
     "recommend": "api",
+    "recompute": "api",
     "result_from_pyjobshop": "api",
     "robust": "api",
     "save": "api",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from optpart.applications.ordering.compare import Orders
+    from optpart.applications.recompute.recompute import Recomputation
     from optpart.applications.serving.apart.apart import Apart
     from optpart.applications.serving.problem import Serving
     from optpart.applications.serving.serve import Served
@@ -1302,6 +1303,31 @@ def apart(
     options = {"batch": batch, "weights": weights, "kv_dtype": kv_dtype, "reserve": reserve}
     request = read(model, cluster, prompt=prompt, context=context, first=first, **options)
     return find(request, check_seconds(seconds))
+
+
+def recompute(
+    instance: Instance, *, offload_to: str | None = None, seconds: float = 60.0
+) -> Recomputation:
+    """Decide the placement together with what to keep, recompute or offload, for least makespan.
+
+    Parameters
+    ----------
+    instance : Instance
+        With communication ``delay`` and memory ``refcount``.
+    offload_to : str, optional
+        The device that keeps what is offloaded.
+
+    Returns
+    -------
+    Recomputation
+        The shortest plan as ``best``, the shortest that keeps everything as ``keep``, each with
+        ``plan``, ``makespan``, ``bound`` and ``status``; the plans of published ``rules``.
+    """
+    from optpart.applications.recompute.plan import Problem
+    from optpart.applications.recompute.recompute import find
+    from optpart.base.limits import check_seconds
+
+    return find(Problem.of(instance, offload_to), check_seconds(seconds))
 
 
 def export(

@@ -64,6 +64,7 @@ HELD = {
         interop/formats/wfformat.py write write_text
         methods/bounds_in_rounds.py BoundsFile._write write_text
         exact/pipeline/plan_file.py write_plan write_text
+        applications/recompute/recompute.py write write_text
         applications/serving/apart/apart.py write write_text
         applications/serving/serve.py write write_text
         applications/reductions/picture.py draw write_bytes

@@ -34,6 +34,7 @@ COMMANDS = {
     "pipeline": "pipeline:pipeline",
     "serve": "serve:serve",
     "apart": "apart:apart",
+    "recompute": "recompute:recompute",
     "import": "import_:import_",
     "convert": "convert:convert",
     "export": "export:export",

@@ -98,6 +98,7 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("serve", "output"): [Case("serve serving.toml -o")],
     ("apart", "output"): [Case("apart llama-2-7b --cluster desk.toml --prompt 64 --context 128 "
                                "--first 9s -o")],
+    ("recompute", "output"): [Case("recompute step.json -o")],
     ("import", "output"): [Case("import graph.pb --devices 2 --costs drawn -o", same="instance")],
     ("convert", "output"): [Case("convert heft-10 -o", same="instance"),
                             Case("convert thesis.json -o", ".csv", after="--devices more.csv")],
@@ -187,6 +188,8 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     op.save(op.solve("heft-10", "heft"), folder / "result")
     op.save(op.solve(GENERATORS["training-pipeline"].load()(), "1f1b"), folder / "passes")
     op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
+    step = GENERATORS["training-pipeline"].load()(devices=1, microbatches=1, memory=9)
+    op.save(step, folder / "step.json")
     (folder / "two.toml").write_text(CLUSTER)
     (folder / "desk.toml").write_text('[[device]]\nof = "rtx-3090"\nname = "cuda0"\n')
     (folder / "serving.toml").write_text('layers = 1\n[[device]]\nname = "a"\nrates = [1]\n')

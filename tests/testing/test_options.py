@@ -43,11 +43,12 @@ SETTINGS = {
     "seed", "seeds", "start", "store", "watch", "workers",
 }  # fmt: skip
 
-#: Functions that build, show or write what is given to them; and one whose options
-#: ``tests/study/test_robust.py`` varies.
+#: Functions that build, show or write what is given to them; and two whose options
+#: ``tests/study/test_robust.py`` and ``tests/applications/recompute`` vary.
 NO_QUESTION = {
     "certify", "certify_bound", "conclude", "draw", "draw_strategy", "export", "export_strategy",
-    "result_from_pyjobshop", "retime", "robust", "save", "write_lesson", "write_report",
+    "recompute", "result_from_pyjobshop", "retime", "robust", "save", "write_lesson",
+    "write_report",
 }  # fmt: skip
 
 
