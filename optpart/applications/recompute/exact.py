@@ -24,7 +24,12 @@ _sum = cp_model.LinearExpr.sum
 
 
 def solve(
-    problem: Problem, deadline: float, *, extended: bool, within: Fraction | None = None
+    problem: Problem,
+    deadline: float,
+    *,
+    extended: bool,
+    least: Fraction,
+    within: Fraction | None = None,
 ) -> tuple[Plan | None, Fraction | None]:
     """Return the shortest plan that was found, and a time that no plan is below.
 
@@ -35,17 +40,20 @@ def solve(
     ----------
     extended : bool
         Whether executions may be repeated and tensors offloaded.
+    least : Fraction
+        A time that no plan is below.
     within : Fraction, optional
         The makespan of a plan that is known; only plans of at most this are looked for.
     """
     built = _Model(problem, extended, within)
+    built.model.add(built.length >= min(built.horizon, math.ceil(least * built.grid.scale)))
     solver = solver_within(max(0.0, deadline - now()), workers=2)
     status = solver.solve(built.model)
     if status == cp_model.MODEL_INVALID:
         raise FailureError(f"CP-SAT refuses the model: {built.model.validate()}")
     if status == cp_model.INFEASIBLE:
         return None, None
-    bound = built.grid.time(round(max(0.0, solver.best_objective_bound)))
+    bound = max(least, built.grid.time(round(max(0.0, solver.best_objective_bound))))
     return None if status == cp_model.UNKNOWN else built.plan(solver), bound
 
 

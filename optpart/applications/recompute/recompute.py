@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from optpart.base.clock import now
 from optpart.base.errors import ContradictionError, FaultsOf, InputError
 from optpart.base.files import Kind, of_format, read_text, write_text
 from optpart.interop.formats.json import keys, mapping, named, parse_json, pretty, sequence, version
+from optpart.lower_bounds.best import best_bound
 from optpart.problem.rational import rational
 from optpart.solution.result import Status
 
@@ -23,6 +24,8 @@ KIND = Kind("a plan of recomputation", of_format(FORMAT))
 
 #: The part of the time after which plans that keep everything are given up.
 _KEEPING = 0.3
+#: The part for bounds of the makespan without limits of memory.
+_BOUNDING = 0.05
 _COPIES = {"first": 0, "second": 1, "back": 2}
 
 
@@ -64,10 +67,13 @@ class Recomputation:
 def find(problem: Problem, seconds: float) -> Recomputation:
     """Look for the shortest plans, and prove how far they are from the optimum."""
     start = now()
-    keep = _answer(problem, *solve(problem, start + _KEEPING * seconds, extended=False))
+    free = replace(problem.instance, model=replace(problem.instance.model, memory="none"))
+    least = best_bound(free, _BOUNDING * seconds).value or Fraction(0)
+    until = start + _KEEPING * seconds
+    keep = _answer(problem, *solve(problem, until, extended=False, least=least))
     known = [each for each in (keep.plan, contiguous(problem)) if each is not None]
     within = min((makespan(problem, each) for each in known), default=None)
-    plan, bound = solve(problem, start + seconds, extended=True, within=within)
+    plan, bound = solve(problem, start + seconds, extended=True, least=least, within=within)
     best = _answer(problem, plan, bound, *known)
     rules = {} if best.plan is None else apply(problem, best.plan)
     return Recomputation(
