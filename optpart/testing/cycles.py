@@ -52,7 +52,10 @@ def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
         "latency": [
             [0 if d == e or direct else int(rng.integers(0, 9)) for e in range(k)] for d in range(k)
         ],
-        "model": {"memory": "estimate" if rng.random() < 0.8 else "none"},
+        "model": {
+            "memory": ["estimate", "refcount", "refcount", "none"][int(rng.integers(4))],
+            "release": "end" if rng.random() < 0.7 else "start",
+        },
     }
     if rng.random() < 0.3:
         key = "colocation" if rng.random() < 0.5 else "separation"

@@ -15,8 +15,10 @@ vertices, and CP-SAT solves it to optimality even if memory is scarce.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
@@ -55,12 +57,15 @@ class Kind(NamedTuple):
         Ticks that one takes, on the devices that it may use.
     need : int
         Memory that one takes.
+    beside : dict from device to int
+        Memory that is held besides while one runs, of the devices whose memory may bind.
     cross : dict from (device, device) to int
         Ticks to cross to the next kind; without the pairs of devices that cannot cross.
     """
 
     time: dict[int, int]
     need: int
+    beside: dict[int, int]
     cross: dict[tuple[int, int], int]
 
 
@@ -125,7 +130,8 @@ def path_of_cycles(series: Series) -> Path | None:
     sent = _sent(series, order)
     if sent is None:
         return None
-    split = _split(_kinds(series, order), np.array([*sent, -1]))
+    held = _held(series.instance)
+    split = _split(_kinds(series, order, held), np.array([*sent, -1]))
     size = sum(kinds for _, kinds in split)
     if len(order) < _LEAST_LENGTH * size or size * series.devices**2 > _MOST_STEPS:
         return None
@@ -133,7 +139,7 @@ def path_of_cycles(series: Series) -> Path | None:
     cycle_of = {order[first]: c for c, (first, _) in enumerate(split)}
     return Path(
         [
-            _cycle(series, order, [*sent, -1], first, end, kinds)
+            _cycle(series, order, [*sent, -1], held, (first, end, kinds))
             for (first, kinds), end in zip(split, ends[1:], strict=True)
         ],
         {d: room for d, room in enumerate(series.capacity.tolist()) if room >= 0},
@@ -189,7 +195,25 @@ def _sent(series: Series, order: list[int]) -> list[int] | None:
     return found
 
 
-def _kinds(series: Series, order: list[int]) -> NDArray[np.int64]:
+def _held(instance: Instance) -> list[Fraction]:
+    """Return the memory of the tensors that a device holds while it runs each vertex.
+
+    On a path, under ``refcount``, a device never holds more tensors than while it runs a vertex:
+    its outputs, and its inputs unless they are freed at the start.
+    """
+    graph, n = instance.graph, instance.vertices
+    if instance.model.memory != "refcount":
+        return [Fraction(0)] * n
+    sizes = graph.tensor_size
+    size, held = sizes.numerators.astype(object), np.zeros(n, dtype=object)
+    np.add.at(held, graph.tensor_vertex, size)
+    if instance.model.release == "end":
+        read = np.unique(np.stack([graph.edge_target, graph.edge_tensor]), axis=1)
+        np.add.at(held, read[0], size[read[1]])
+    return [Fraction(int(x), sizes.denominator) for x in held]
+
+
+def _kinds(series: Series, order: list[int], held: list[Fraction]) -> NDArray[np.int64]:
     """Return a number for what each vertex takes; one of its own if it is tied to others."""
     links, known = series.links, dict[tuple[object, ...], int]()
     return np.array(
@@ -197,7 +221,7 @@ def _kinds(series: Series, order: list[int]) -> NDArray[np.int64]:
             known.setdefault(
                 (v,)
                 if links.mates[v] or links.apart[v]
-                else (series.duration[v].tobytes(), int(series.charge[v])),
+                else (series.duration[v].tobytes(), int(series.charge[v]), held[v]),
                 len(known),
             )
             for v in order
@@ -233,14 +257,28 @@ def _split(kind: NDArray[np.int64], sent: NDArray[np.int64]) -> list[tuple[int, 
 
 
 def _cycle(
-    series: Series, order: list[int], sent: list[int], first: int, end: int, kinds: int
+    series: Series,
+    order: list[int],
+    sent: list[int],
+    held: list[Fraction],
+    where: tuple[int, int, int],
 ) -> Cycle:
+    """Return the cycle from a first vertex up to an end, of so many kinds."""
+    first, end, kinds = where
     found: list[Kind] = []
     for i in range(first, first + kinds):
         v = order[i]
         time = {d: t for d, t in enumerate(series.duration[v].tolist()) if t >= 0}
+        beside = {
+            d: room - math.floor((limit - held[v]) / series.unit)
+            for d, (room, limit) in enumerate(
+                zip(series.capacity.tolist(), series.instance.cluster.memory, strict=True)
+            )
+            # What takes no time holds nothing.
+            if room >= 0 and limit is not None and time.get(d)
+        }
         cross = _crossings(series, sent[i]) if i + 1 < end else {}
-        found.append(Kind(time, int(series.charge[v]), cross))
+        found.append(Kind(time, int(series.charge[v]), beside, cross))
     return Cycle(end - first, found, _crossings(series, sent[end - 1]))
 
 

@@ -83,16 +83,17 @@ class _CycleModel:
             for d, ticks in kind.time.items():
                 model.add(self.visits[p, d] == total(out[p, d]))
                 self.cost.append(ticks * self.visits[p, d])
-        #: Whether the cycle uses a device.
-        self.on: dict[int, cp_model.LinearExprT] = dict(self.first)
+        #: Whether the cycle uses a state, and a device.
+        self.used = {(0, d): begins for d, begins in self.first.items()}
+        self.on = dict(self.first)
         if cycle.length > 1:
             self.on = {d: literal("") for d in sorted({d for _, d in self.visits})}
             self._connected()
 
     def _connected(self) -> None:
         """Let steps lead from the first vertex to all states in use."""
-        model = self.model
-        used, rank = {}, {}
+        model, used = self.model, self.used
+        rank: dict[_State, cp_model.IntVar] = {}
         for state, visits in self.visits.items():
             used[state] = model.new_bool_var("")
             rank[state] = model.new_int_var(0, len(self.visits) - 1, "")
@@ -260,10 +261,23 @@ class PathModel:
                 for p, kind in enumerate(cycle.cycle.kinds):
                     if d in kind.time and kind.need:
                         amounts[kind.need].add(cycle, p, d)
-            held = [need * x for need, amount in amounts.items() for x in amount.visits]
-            if held:
-                self.model.add(cp_model.LinearExpr.sum(held) <= room)
-                self._hull(amounts, room)
+            held = cp_model.LinearExpr.sum([n * x for n, a in amounts.items() for x in a.visits])
+            beside = [
+                (used, cycle.cycle.kinds[p].beside.get(d, 0))
+                for cycle in self.cycles
+                for (p, e), used in cycle.used.items()
+                if e == d
+            ]
+            # Whatever the device runs, so much is held besides.
+            free = max(0, room - min((extra for _, extra in beside), default=0))
+            self.model.add(held <= free)
+            for used, extra in beside:
+                if extra > room:
+                    self.model.add(used == 0)
+                elif room - extra < free:
+                    self.model.add(held <= free - (free - room + extra) * used)
+            if amounts:
+                self._hull(amounts, free)
 
     def _hull(self, amounts: dict[int, _Amount], room: int) -> None:
         """Bound the vertices of the two needs that take most by the hull of their integer points.

@@ -36,7 +36,10 @@ def value(path: Path, devices) -> int | None:
         if crossing is None:
             return None
         total += crossing
-    return total if all(held[d] <= room for d, room in path.capacity.items()) else None
+    for (kind, _), d in zip(row, devices, strict=True):
+        if held[d] + kind.beside.get(d, 0) > path.capacity.get(d, np.inf):
+            return None
+    return total
 
 
 def solved(path: Path) -> int | None:
@@ -69,11 +72,14 @@ def test_the_model_has_the_optimum_of_all_placements(seed):
         equal = int(rng.integers(6))
         return {d: equal if alike else int(rng.integers(6)) for d in range(k)}
 
+    def beside():
+        return {d: 1 if alike else int(rng.integers(3)) for d in range(k)}
+
     cycles, left = [], 8
     while left:
         length = int(rng.integers(1, left + 1))
         kinds = [
-            Kind(times(), int(rng.integers(1, 4)), crossings())
+            Kind(times(), int(rng.integers(1, 4)), beside(), crossings())
             for _ in range(int(rng.integers(1, min(length, 3) + 1)))
         ]
         cycles.append(Cycle(length, kinds, crossings()))
@@ -90,7 +96,7 @@ def test_the_model_has_the_optimum_of_all_placements(seed):
 
 @pytest.mark.parametrize(("cross", "expected"), [({(0, 1): 5}, 5), ({}, None)])
 def test_steps_that_do_not_hang_together_are_no_placement(cross, expected):
-    kinds = [Kind({0: 0, 1: 0}, 1, {}), Kind({0: 0, 1: 0}, 1, cross)]
+    kinds = [Kind({0: 0, 1: 0}, 1, {}, {}), Kind({0: 0, 1: 0}, 1, {}, cross)]
     assert solved(Path([Cycle(8, kinds, {})], {0: 4, 1: 4}, [], [])) == expected
 
 
