@@ -135,14 +135,20 @@ def path_of_cycles(series: Series) -> Path | None:
     size = sum(kinds for _, kinds in split)
     if len(order) < _LEAST_LENGTH * size or size * series.devices**2 > _MOST_STEPS:
         return None
+    most = series.unit * int(series.need.sum()) + max(held)
+    rooms = {
+        d: math.floor(limit / series.unit)
+        for d, limit in enumerate(series.instance.cluster.memory)
+        if limit is not None and (series.capacity[d] >= 0 or limit < most)
+    }
     links, ends = series.links, [*(first for first, _ in split), len(order)]
     cycle_of = {order[first]: c for c, (first, _) in enumerate(split)}
     return Path(
         [
-            _cycle(series, order, [*sent, -1], held, (first, end, kinds))
+            _cycle(series, order, [*sent, -1], (rooms, held), (first, end, kinds))
             for (first, kinds), end in zip(split, ends[1:], strict=True)
         ],
-        {d: room for d, room in enumerate(series.capacity.tolist()) if room >= 0},
+        rooms,
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.mates[v] if v < w],
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.apart[v] if v < w],
     )
@@ -260,22 +266,21 @@ def _cycle(
     series: Series,
     order: list[int],
     sent: list[int],
-    held: list[Fraction],
+    memory: tuple[dict[int, int], list[Fraction]],
     where: tuple[int, int, int],
 ) -> Cycle:
     """Return the cycle from a first vertex up to an end, of so many kinds."""
-    first, end, kinds = where
+    (rooms, held), (first, end, kinds) = memory, where
+    limits = series.instance.cluster.memory
     found: list[Kind] = []
     for i in range(first, first + kinds):
         v = order[i]
         time = {d: t for d, t in enumerate(series.duration[v].tolist()) if t >= 0}
         beside = {
             d: room - math.floor((limit - held[v]) / series.unit)
-            for d, (room, limit) in enumerate(
-                zip(series.capacity.tolist(), series.instance.cluster.memory, strict=True)
-            )
+            for d, room in rooms.items()
             # What takes no time holds nothing.
-            if room >= 0 and limit is not None and time.get(d)
+            if (limit := limits[d]) is not None and time.get(d)
         }
         cross = _crossings(series, sent[i]) if i + 1 < end else {}
         found.append(Kind(time, int(series.charge[v]), beside, cross))
