@@ -85,6 +85,9 @@ class Reading:
     ] = False
     language: LanguageModel = field(default_factory=LanguageModel)
     tokens: Annotated[int | None, _count("New tokens per sequence.")] = None
+    prefill_tokens: Annotated[
+        int | None, _count("Tokens of a prompt that a decoding step reads beside its own.")
+    ] = None
     kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None
     activations: Annotated[str | None, typer.Option(help="Type of hidden states.")] = None
     tied: Annotated[

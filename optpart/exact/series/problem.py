@@ -109,7 +109,8 @@ class Series:
         self.devices = instance.devices
         self.grid = Grid.of(instance, makespan)
         self.duration = self.grid.duration
-        self.need, self.capacity = _memory(instance)
+        #: ``unit`` is the size that one of memory stands for.
+        self.need, self.capacity, self.unit = _memory(instance)
         self.kind = np.arange(self.devices)
         for members in interchangeable_devices(instance):
             self.kind[members] = members[0]
@@ -264,10 +265,11 @@ class Series:
         return clean
 
 
-def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the need of each unit and the capacity of each device; −1 if it cannot bind.
+def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64], Fraction]:
+    """Return the need of each unit, the capacity of each device, and the size of one of both.
 
-    If whole numbers would be too large, both are rounded down: what fits still does.
+    A capacity that cannot bind is −1. If whole numbers would be too large, both are rounded down:
+    what fits still does.
     """
     static, limits = instance.static_memory, instance.cluster.memory
     common = math.lcm(static.denominator, *(m.denominator for m in limits if m is not None))
@@ -281,6 +283,7 @@ def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return (
         np.array([x // divide for x in need], dtype=np.int64),
         np.array(capacity, dtype=np.int64),
+        Fraction(divide, common),
     )
 
 

@@ -1,7 +1,7 @@
 """The method ``series``: a dynamic programme over the parts of a graph.
 
-A path in which vertices repeat is solved by the model of its runs
-(:mod:`~optpart.exact.series.repeats`) first, which mostly leaves nothing to do. Where transfers
+A path in which vertices repeat is solved by the model of its cycles
+(:mod:`~optpart.exact.series.cycles`) first, which mostly leaves nothing to do. Where transfers
 queue and memory is no limit, parts are solved one by one
 (:mod:`~optpart.exact.series.queueing`).
 """
@@ -16,10 +16,10 @@ from optpart.base.errors import UnsupportedError
 from optpart.exact.messages import Limits
 from optpart.exact.series import queueing
 from optpart.exact.series.columns import Sequence
+from optpart.exact.series.cycles import Path, path_of_cycles, solve
 from optpart.exact.series.dual import Dual, Pricing
 from optpart.exact.series.forward import Forward, PassResult
 from optpart.exact.series.problem import Series
-from optpart.exact.series.repeats import Path, path_of_runs, solve
 from optpart.kernels.horizon import horizon_without_queues
 from optpart.problem.feasibility import contradiction, excluded
 from optpart.problem.instance import Instance
@@ -45,8 +45,8 @@ _SHARE = 0.25
 #: Share of the time for the relaxation if memory is limited; otherwise it solves the problem.
 _RELAXING, _RELAXING_ALL = 0.4, 0.95
 
-#: Share of the time for the model of a path of runs.
-_PATH = 0.5
+#: Share of the time for the model of a path of cycles.
+_PATH = 0.9
 
 #: Share of the time after which no further heuristic is tried for a start.
 _STARTING = 0.2
@@ -129,7 +129,7 @@ class _Solve:
             record.end(Termination.UNSUPPORTED, "the graph does not fall into parts")
             return ""
         self.upper = self._limit()
-        if (path := path_of_runs(series)) is not None and (reason := self._solve_path(path)):
+        if (path := path_of_cycles(series)) is not None and (reason := self._solve_path(path)):
             return reason
         if self._closed():
             return ""
@@ -168,10 +168,11 @@ class _Solve:
         return self.record.makespan is not None and self.lower >= self.upper
 
     def _solve_path(self, path: Path) -> str:
-        """Solve a path of runs; return the reason if there is no schedule."""
+        """Solve a path of cycles; return the reason if there is no schedule."""
         left = self.deadline - clock.now()
         budget = self.budget
-        limits = Limits(max(0.01, _PATH * left), budget.workers, self.job.seed, None, budget.memory)
+        # With more workers, CP-SAT takes longer for this model.
+        limits = Limits(max(0.01, _PATH * left), 1, self.job.seed, None, budget.memory)
         order = self.instance.graph.topological_order.tolist()
         for found in solve(path, limits):
             if found.impossible:

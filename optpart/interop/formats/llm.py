@@ -37,7 +37,8 @@ Bytes
 
 *Decoding* computes ``tokens`` new tokens per sequence (1) at the end of ``context`` positions:
 every weight is read for few operations. *Prefilling* computes ``tokens`` tokens (``context``) from
-an empty cache: each weight read serves them all.
+an empty cache: each weight read serves them all. A decoding step may read part of a prompt beside
+(``prefill_tokens``), so that the weights serve both.
 """
 
 from __future__ import annotations
@@ -282,6 +283,9 @@ class Step:
     reserve : int or str, optional
         Memory that is kept free on every device, in bytes or as in ``"2 GiB"``; by default
         :data:`RUNTIME` and room for intermediate results.
+    prefill_tokens : int, optional
+        Tokens of the prompt of one more sequence that a decoding step reads beside its new ones:
+        the last ones of ``context`` positions (chunked prefill).
 
     Raises
     ------
@@ -299,6 +303,7 @@ class Step:
     tied: str | None = None
     logits: str = "last"
     reserve: int | str | None = None
+    prefill_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if self.reserve is not None:
@@ -316,6 +321,7 @@ class Step:
             ("batch", self.batch),
             ("tokens", self.tokens),
             ("context", self.context),
+            ("prefill_tokens", self.prefill_tokens),
         ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
@@ -458,7 +464,7 @@ def chain(model: Transformer, step: Step) -> Workload:
         reserve=reserve,
         reserved_for=what,
         cached=tuple(vertex.cached for vertex in vertices),
-        sequences=chains[-1].batch if model.causal else 0,
+        sequences=chains[-1].sequences if model.causal else 0,
         context=chains[-1].context if model.causal else 0,
         work=Work.of(
             (vertex.kind for vertex in vertices),
@@ -519,24 +525,38 @@ class _Chain:
             problem = f"{self.tokens}, but the context has room for {self.context}"
             raise InputError("tokens", problem, "give fewer tokens, or a longer context")
         self.past = self.context - self.tokens if self.mode == "decode" else 0
+        self.prompt = self._prompt()
+        self.sequences = self.batch + bool(self.prompt)
+        self.computed = self.batch * self.tokens + self.prompt
         self.kv_dtype = type_named(step.kv_dtype, "kv_dtype")
         self.activations = type_named(step.activations or model.activations, "activations")
         if step.tied is not None and not model.tied:
             raise InputError("tied", "the head has a matrix of its own", "leave the option out")
         self.shares = model.tied and (step.tied or ("copy" if model.copied else "share")) == "share"
         every = step.logits == "all" or not model.causal
-        self.positions = self.batch * (self.tokens if every else 1)
+        self.positions = self.computed if every else self.sequences
         mixture = any(weight.experts for weight in model.weights)
         if step.granularity == THIRDS and not mixture:
             remedy = f"give {BLOCKS} or {HALVES}"
             raise InputError("granularity", "the model has no experts", remedy)
         self.granularity = step.granularity or (THIRDS if model.apart and mixture else BLOCKS)
-        self.hidden = self._states(self.batch * self.tokens)
+        self.hidden = self._states(self.computed)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
         self.vertices = self._costed()
         self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
+
+    def _prompt(self) -> int:
+        """Return the tokens of a prompt that are read beside."""
+        prompt = self.step.prefill_tokens or 0
+        if prompt and (self.mode != "decode" or self.encoder is not None):
+            problem = "only a decoding step of a decoder alone reads a prompt beside"
+            raise InputError("prefill_tokens", problem, "leave the option out")
+        if prompt > self.context:
+            problem = f"{prompt}, but the context has room for {self.context}"
+            raise InputError("prefill_tokens", problem, "give fewer tokens, or a longer context")
+        return prompt
 
     def _read_at_once(self) -> int:
         """Return the positions that an encoder reads."""
@@ -570,7 +590,7 @@ class _Chain:
 
     def _embedding(self) -> _Cost:
         held = self.held[EMBEDDING, None]
-        tokens = self.batch * self.tokens
+        tokens = self.computed
         tables = [weight for weight in held if len(weight.shape) == 2]
         rows = sum(
             min(tokens, weight.shape[0]) * (weight.bytes // weight.shape[0]) for weight in tables
@@ -596,7 +616,7 @@ class _Chain:
         if self.granularity == HALVES or not experts:
             return [attention, self._feed_forward(number, MLP, mlp)]
         # A number and a weight of 4 bytes for each expert that a token uses.
-        chosen = self.batch * self.tokens * self.model.experts_used * 8
+        chosen = self.computed * self.model.experts_used * 8
         router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
         router = router._replace(written=router.written + chosen, output=router.output + chosen)
         mixture = self._feed_forward(number, EXPERTS, experts)
@@ -625,7 +645,8 @@ class _Chain:
         flops, weights = self._product(held)
         end = self.past + self.tokens
         window = layer.window or self.context
-        attended = min(end, window + self.tokens - 1)
+        attended = self.batch * min(end, window + self.tokens - 1)
+        attended += min(self.context, window + self.prompt - 1) if self.prompt else 0
         cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
         cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
         if layer.latent is not None:
@@ -635,16 +656,17 @@ class _Chain:
         width = layer.key_width + layer.value_width
         # Scores that the causal mask hides are not computed at all, so that nothing is masked.
         pairs = _pairs(self.tokens, self.past, window) if self.model.causal else self.tokens**2
-        scores = self.batch * layer.heads * pairs
+        pairs = self.batch * pairs + _pairs(self.prompt, self.context - self.prompt, window)
+        scores = layer.heads * pairs
         cost = _Cost(
             name=f"block.{number}.attention",
             kind="Attention",
             precision=self._precision(held),
             flops=flops + attention(scores * width, scores, masked=False),
-            read=weights + self.hidden + self.batch * attended * cached,
-            written=self.hidden + self.batch * self.tokens * cached,
-            memory=_bytes(held) + self.batch * min(self.context, window) * cached,
-            cached=self.batch * min(self.context, window) * cached,
+            read=weights + self.hidden + attended * cached,
+            written=self.hidden + self.computed * cached,
+            memory=_bytes(held) + self.sequences * min(self.context, window) * cached,
+            cached=self.sequences * min(self.context, window) * cached,
             output=self.hidden,
         )
         return cost if self.encoder is None else self._crossing(cost, number, cached)
@@ -734,7 +756,7 @@ class _Chain:
         - both factors of a feed-forward and their product, and what every expert adds; or
         - the logits, of all tokens since any may be asked for.
         """
-        model, positions = self.model, self.batch * self.context
+        model, positions = self.model, self.sequences * self.context
         tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
         masks = len({layer.window for layer in model.layers}) * tokens * positions * 2
         most = model.vocab
@@ -752,7 +774,7 @@ class _Chain:
 
     def _product(self, held: list[Weight]) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
-        tokens, model = self.batch * self.tokens, self.model
+        tokens, model = self.computed, self.model
         dense = [weight for weight in held if not weight.experts]
         expert = [weight for weight in held if weight.experts]
         elements = sum(weight.elements for weight in dense if weight.is_matrix)
@@ -784,6 +806,11 @@ class _Chain:
             f"One step computes {news} of {sequences} after {self.past:,} others; the cache has "
             f"room for {self.context:,} positions in {self.kv_dtype}."
         )
+        if self.prompt:
+            yield (
+                f"It also reads the last {self.prompt:,} of {self.context:,} tokens of a prompt, "
+                "whose keys and values take as much memory as those of a sequence."
+            )
         if model.longest is not None and self.context > model.longest:
             yield f"The model was trained for {model.longest:,} positions only."
         windows = {layer.window for layer in model.layers if layer.window} - {None}
@@ -797,8 +824,8 @@ class _Chain:
         if model.tied:
             where = "they share a device" if self.shares else "each of the two holds a copy"
             yield f"The head uses the matrix of the embedding; {where}."
-        if model.experts and self.batch * self.tokens > 1:
-            most = min(model.experts, self.batch * self.tokens * model.experts_used)
+        if model.experts and self.computed > 1:
+            most = min(model.experts, self.computed * model.experts_used)
             yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."
         if self.granularity == THIRDS and step.granularity is None:
             yield (

@@ -34,6 +34,9 @@ from optpart.interop.formats.llm import (
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
+#: Types of a part of the weights as they were released.
+_RELEASED = ("experts_type", "blocks_type")
+
 
 def names() -> tuple[str, ...]:
     """Return the names of all models."""
@@ -71,6 +74,8 @@ def transformer(name: str, *, weights: str | None = None) -> Transformer:
     sizes = _table().get(name)
     if sizes is None:
         raise InputError("", f"no model {shown(name)}", choice(name, names()))
+    if weights is not None:
+        sizes = {key: value for key, value in sizes.items() if key not in _RELEASED}
     matrices = type_named(weights or sizes["activations"], "weights")
     vectors = matrices if TYPES[matrices][0] == 1 else "float32"
     experts = sizes.get("experts", 0)
@@ -116,6 +121,10 @@ def _table() -> Mapping[str, Any]:
 
 def _layer(sizes: Mapping[str, Any]) -> Layer:
     heads = sizes["heads"]
+    if "latent" in sizes:
+        latent, rotated = sizes["latent"], sizes["rotated"]
+        # Every head reads the same latent vector, and a part that is rotated.
+        return Layer(heads, heads, latent + rotated, latent, latent=latent + rotated)
     width = sizes.get("head_width", sizes["hidden"] // heads)
     return Layer(heads, sizes.get("kv_heads", heads), width, width, sizes.get("window"))
 
@@ -123,32 +132,18 @@ def _layer(sizes: Mapping[str, Any]) -> Layer:
 def _weights(
     sizes: Mapping[str, Any], layer: Layer, matrices: str, vectors: str
 ) -> Iterator[Weight]:
-    hidden, ffn, biases = sizes["hidden"], sizes["ffn"], sizes.get("biases", ())
-    queries = layer.heads * layer.key_width
-    keys, values = layer.kv_heads * layer.key_width, layer.kv_heads * layer.value_width
+    hidden = sizes["hidden"]
     norm: list[tuple[int, ...]] = [(hidden,)] * (2 if sizes["norm"] == "layer" else 1)
     yield Weight(EMBEDDING, None, (sizes["vocab"], hidden), matrices)
     if "positions" in sizes:
         yield Weight(EMBEDDING, None, (sizes["positions"], hidden), matrices)
     for number in range(sizes["layers"]):
-        for rows in (queries, keys, values):
-            yield Weight(ATTENTION, number, (rows, hidden), matrices)
-            if "qkv" in biases:
-                yield Weight(ATTENTION, number, (rows,), vectors)
-        yield Weight(ATTENTION, number, (hidden, layer.heads * layer.value_width), matrices)
-        if "output" in biases:
-            yield Weight(ATTENTION, number, (hidden,), vectors)
-        for _ in range(2 * sizes.get("head_norms", False)):
-            yield Weight(ATTENTION, number, (layer.key_width,), vectors)
-        experts = sizes.get("experts", 0)
-        if experts:
-            yield Weight(MLP, number, (experts, hidden), matrices)
-        shapes = [(ffn, hidden)] * (2 if sizes.get("gated") else 1) + [(hidden, ffn)]
-        for shape in shapes:
-            whole = (experts, *shape) if experts else shape
-            yield Weight(MLP, number, whole, matrices, experts=bool(experts))
-            if "ffn" in biases:
-                yield Weight(MLP, number, shape[:1], vectors)
+        inside = sizes.get("blocks_type", matrices)
+        for shape in _attention(sizes, layer):
+            yield Weight(ATTENTION, number, shape, vectors if len(shape) == 1 else inside)
+        if number >= sizes.get("dense", 0) and "experts" in sizes:
+            yield Weight(MLP, number, (sizes["experts"], hidden), matrices)
+        yield from _feed_forward(sizes, number, inside, vectors)
         for count in range(sizes.get("norms", 2)):
             for vector in norm:
                 yield Weight(MLP if count % 2 else ATTENTION, number, vector, vectors)
@@ -156,3 +151,52 @@ def _weights(
         yield Weight(NORM, None, vector, vectors)
     if not sizes.get("tied"):
         yield Weight(HEAD, None, (sizes["vocab"], hidden), matrices)
+
+
+def _attention(sizes: Mapping[str, Any], layer: Layer) -> Iterator[tuple[int, ...]]:
+    """Yield the shapes of all weights of an attention but its norms."""
+    hidden, biases, heads = sizes["hidden"], sizes.get("biases", ()), layer.heads
+    if "latent" in sizes:
+        queries, latent, rotated = sizes["latent_queries"], sizes["latent"], sizes["rotated"]
+        width = sizes["head_width"]
+        yield from ((queries, hidden), (queries,), (heads * (width + rotated), queries))
+        yield from ((latent + rotated, hidden), (latent,), (2 * heads * width, latent))
+        yield (hidden, heads * width)
+        return
+    keys, values = layer.kv_heads * layer.key_width, layer.kv_heads * layer.value_width
+    for rows in (heads * layer.key_width, keys, values):
+        yield (rows, hidden)
+        if "qkv" in biases:
+            yield (rows,)
+    yield (hidden, heads * layer.value_width)
+    if "output" in biases:
+        yield (hidden,)
+    if "sinks" in biases:
+        yield (heads,)
+    for _ in range(2 * sizes.get("head_norms", False)):
+        yield (layer.key_width,)
+
+
+def _feed_forward(
+    sizes: Mapping[str, Any], number: int, matrices: str, vectors: str
+) -> Iterator[Weight]:
+    hidden, biases, experts = sizes["hidden"], sizes.get("biases", ()), sizes.get("experts", 0)
+    width = sizes["ffn"]
+    if number < sizes.get("dense", 0):
+        experts, width = 0, sizes["dense_ffn"]
+    if experts and "router" in biases:
+        yield Weight(MLP, number, (experts,), vectors)
+
+    def shapes(width: int) -> list[tuple[int, int]]:
+        return [(width, hidden)] * (2 if sizes.get("gated") else 1) + [(hidden, width)]
+
+    for shape in shapes(width):
+        whole = (experts, *shape) if experts else shape
+        type = sizes.get("experts_type", matrices) if experts else matrices
+        yield Weight(MLP, number, whole, type, experts=bool(experts))
+        if "ffn" in biases:
+            vector = (experts, *shape[:1]) if experts else shape[:1]
+            yield Weight(MLP, number, vector, vectors, experts=bool(experts))
+    if experts and "shared_ffn" in sizes:
+        for shape in shapes(sizes["shared_ffn"]):
+            yield Weight(MLP, number, shape, matrices)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from optpart.base.errors import UnsupportedError
+from optpart.exact.series.cycles import repeats
 from optpart.exact.series.parts import parts
-from optpart.exact.series.repeats import repeats
 from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
@@ -202,7 +202,7 @@ def _less_than_half(workers: int) -> int:
 MEMBERS = (
     # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
     Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.04),
-    Member("series", _SERIES, "here", lambda x: x.repeats, until=0.1),
+    Member("series", _SERIES, "here", lambda x: x.repeats, until=0.5),
     Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
     # Then those that work from here to the end.
     Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),

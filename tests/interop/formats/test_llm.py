@@ -142,6 +142,45 @@ def test_a_window_limits_pairs_and_cache(tokens, past, window):
     assert memory == ATTENTION_BYTES + min(window, context) * 16
 
 
+def test_a_prompt_of_one_token_is_like_one_more_sequence():
+    for granularity in ("block", "attention+mlp"):
+        beside = chain(decoder(), Step(batch=2, prefill_tokens=1, granularity=granularity))
+        more = chain(decoder(), Step(batch=3, granularity=granularity))
+        for name in more.graph.names:
+            assert vertex(beside, name) == vertex(more, name)
+        assert (beside.cached, beside.reserve) == (more.cached, more.reserve)
+
+
+def test_a_decoding_step_may_read_a_prompt_beside():
+    # 2 sequences decode after 9 others; a third reads its last 4 tokens of 10.
+    step = Step(batch=2, context=10, granularity="attention+mlp")
+    alone, both = chain(decoder(), step), chain(decoder(), replace(step, prefill_tokens=4))
+    cache, states = 2 * 4 * 2, 4 * 8 * 2
+
+    def more(name):
+        pairs = zip(vertex(both, name), vertex(alone, name), strict=True)
+        return tuple(one - other for one, other in pairs)
+
+    assert more("block.0.mlp") == (4 * 2 * 512, states, states, 0, states)
+    scores = 2 * (7 + 8 + 9 + 10)
+    flops = 4 * 2 * 192 + 2 * scores * 8 + 6 * scores
+    written = states + 4 * cache
+    assert more("block.0.attention") == (flops, states + 10 * cache, written, 10 * cache, states)
+    assert vertex(both, "head")[0] * 2 == vertex(alone, "head")[0] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"prefill_tokens": 20, "context": 10}, "has room for 10"),
+        ({"prefill_tokens": 2, "mode": "prefill"}, "only a decoding step"),
+    ],
+)
+def test_a_prompt_beside_that_does_not_fit_is_refused(options, fault):
+    with pytest.raises(InputError, match=f"prefill_tokens: .*{fault}"):
+        chain(decoder(), Step(**options))
+
+
 def with_experts(model, experts, used):
     """Make the feed-forwards of a model experts."""
     weights = tuple(

@@ -1,4 +1,4 @@
-"""Random paths in which like vertices follow one another, as in language models."""
+"""Random paths in which some vertices repeat in turn, as in language models."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from optpart.interop.formats.native import from_dict
 from optpart.problem.instance import Instance
 
 
-def draw_repeats(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
-    """Draw a path of one to three runs of like vertices, between single vertices or not.
+def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
+    """Draw a path of a few cycles of one to three kinds, between single vertices or not.
 
     Memory is scarce in most; transfer times obey the triangle inequality in about half; links may
     be missing; single vertices may be colocated or separated. The same arguments give the same
@@ -28,15 +28,17 @@ def draw_repeats(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
     count = int(rng.integers(4, vertices + 1))
     kinds: list[int] = []
     while len(kinds) < count:
+        turns = 1 if rng.random() < 0.6 else int(rng.integers(2, 4))
         length = 1 if rng.random() < 0.15 else int(rng.integers(3, 9))
-        kinds += [len(kinds)] * min(length, count - len(kinds))
+        first, length = len(kinds), min(length, count - len(kinds))
+        kinds += [first + i % turns for i in range(length)]
     made = {kind: _kind(rng, k) for kind in kinds}
     names = [f"v{v}" for v in range(count)]
     needs = [made[kind]["memory"] + 2 * made[kind]["outputs"][0] for kind in kinds]
     total, direct = sum(needs), rng.random() < 0.5
     document: dict[str, Any] = {
         "format": "optpart-instance/1",
-        "name": f"repeats-{seed}",
+        "name": f"cycles-{seed}",
         "vertices": [
             {"name": name, "ops": 1, **{key: made[kind][key] for key in ("memory", "outputs")}}
             for name, kind in zip(names, kinds, strict=True)
@@ -50,7 +52,10 @@ def draw_repeats(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
         "latency": [
             [0 if d == e or direct else int(rng.integers(0, 9)) for e in range(k)] for d in range(k)
         ],
-        "model": {"memory": "estimate" if rng.random() < 0.8 else "none"},
+        "model": {
+            "memory": ["estimate", "refcount", "refcount", "none"][int(rng.integers(4))],
+            "release": "end" if rng.random() < 0.7 else "start",
+        },
     }
     if rng.random() < 0.3:
         key = "colocation" if rng.random() < 0.5 else "separation"
