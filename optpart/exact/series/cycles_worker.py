@@ -197,9 +197,8 @@ def _exchanges(path: Path) -> Iterator[tuple[int, int]]:
     kinds = [kind for cycle in path.cycles for kind in cycle.kinds]
     devices = range(1 + max(d for kind in kinds for d in kind.time))
     tables = [kind.cross for kind in kinds] + [cycle.after for cycle in path.cycles]
-    tables += [
-        {(d, d): x for d, x in row.items()} for row in (*(k.time for k in kinds), path.capacity)
-    ]
+    rows = [*(kind.time for kind in kinds), *(kind.beside for kind in kinds), path.capacity]
+    tables += [{(d, d): x for d, x in row.items()} for row in rows]
     cost = np.array(
         [[[table.get((d, e), -1) for e in devices] for d in devices] for table in tables]
     )

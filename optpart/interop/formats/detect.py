@@ -100,8 +100,8 @@ class Format:
 
 #: What a step of a language model is: the fields of :class:`~optpart.interop.formats.llm.Step`.
 STEP = (
-    "mode", "batch", "tokens", "prefill_tokens", "context", "kv_dtype", "activations",
-    "granularity", "tied", "logits", "reserve",
+    "mode", "batch", "tokens", "context", "kv_dtype", "activations", "granularity", "tied",
+    "logits", "reserve", "prefill_tokens",
 )  # fmt: skip
 
 

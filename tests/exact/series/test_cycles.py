@@ -100,6 +100,11 @@ def test_steps_that_do_not_hang_together_are_no_placement(cross, expected):
     assert solved(Path([Cycle(8, kinds, {})], {0: 4, 1: 4}, [], [])) == expected
 
 
+def test_devices_that_differ_in_what_is_held_besides_cannot_be_exchanged():
+    kind = Kind({0: 0, 1: 0}, 1, {0: 1, 1: 0}, {(0, 1): 1, (1, 0): 1})
+    assert solved(Path([Cycle(9, [kind], {})], {0: 5, 1: 5}, [], [])) == 1
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_series_agrees_with_enumeration_on_paths_that_repeat(seed):
     instance = draw_cycles(seed)
