@@ -10,8 +10,8 @@ from itertools import chain
 import numpy as np
 
 from optpart.kernels.compiled import UNLIMITED, whole_memory
-from optpart.problem.feasibility import devices_named, units_named
-from optpart.problem.instance import Instance
+from optpart.problem.feasibility import SHOWN, devices_named, units_named
+from optpart.problem.instance import Instance, listed
 
 #: Limit of one proof, in deterministic time; beyond it, a placement is assumed to exist.
 _EFFORT = 2.0
@@ -183,19 +183,19 @@ def _words(instance: Instance, kept: _Kept) -> str:
     reasons = []
     if kept.memory:
         devices = sorted(kept.memory)
-        need = ", ".join(str(instance.static_memory[unit]) for unit in units)
-        limits = ", ".join(str(instance.cluster.memory[d]) for d in devices)
+        need = listed([str(instance.static_memory[unit]) for unit in units], SHOWN)
+        limits = listed([str(instance.cluster.memory[d]) for d in devices], SHOWN)
         reasons.append(f"{devices_named(instance, devices)} memory (they need {need} of {limits})")
     if kept.apart:
-        pairs = ", ".join(
+        apart = [
             f"{instance.unit_name(a)} apart from {instance.unit_name(b)}"
             for a, b in sorted(kept.apart)
-        )
-        reasons.append(f"separation ({pairs})")
+        ]
+        reasons.append(f"separation ({listed(apart, SHOWN)})")
     if kept.links:
         names = instance.cluster.names
-        missing = ", ".join(f"{names[d]} → {names[e]}" for d, e in sorted(kept.links))
-        reasons.append(f"missing links ({missing})")
+        missing = [f"{names[d]} → {names[e]}" for d, e in sorted(kept.links)]
+        reasons.append(f"missing links ({listed(missing, SHOWN)})")
     where = " or ".join(
         sorted({devices_named(instance, instance.allowed[u].nonzero()[0].tolist()) for u in units})
     )

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.problem.instance import Instance
+from optpart.problem.instance import Instance, listed
 from optpart.problem.rational import RationalArray, rounded
 
 #: Maximum number of units named in a reason; further ones are only counted.
-_SHOWN = 12
+SHOWN = 12
 
 
 def contradiction(instance: Instance) -> str:
@@ -128,8 +128,7 @@ def devices_named(instance: Instance, devices: Sequence[int]) -> str:
 
 def units_named(instance: Instance, units: Sequence[int]) -> str:
     """Return the names of at most twelve units, and the number of further ones."""
-    shown = ", ".join(instance.unit_name(unit) for unit in units[:_SHOWN])
-    return shown if len(units) <= _SHOWN else f"{shown} and {len(units) - _SHOWN} more"
+    return listed([instance.unit_name(unit) for unit in units], SHOWN)
 
 
 def _known(limits: list[Fraction | None]) -> list[Fraction]:

@@ -91,11 +91,11 @@ class Instance(Shown):
         for u, members in enumerate(self.units):
             if len(members) > 1 and not allowed[u].any():
                 alone = [self.graph.names[v] for v in members if not self.vertex_allowed[v].any()]
-                names = _listed([self.graph.names[v] for v in members])
+                names = listed([self.graph.names[v] for v in members])
                 raise InputError(
                     "colocation",
                     f"group {names} has no device that all its members may use"
-                    + (f" ({_listed(alone)} has none at all)" if alone else ""),
+                    + (f" ({listed(alone)} has none at all)" if alone else ""),
                     "relax a device_type or devices entry, or split the group",
                 )
 
@@ -183,7 +183,7 @@ class Instance(Shown):
             if kind is None:
                 continue
             if kind not in of_type:
-                present = _listed(sorted({t for t in cluster.types if t is not None})) or "none"
+                present = listed(sorted({t for t in cluster.types if t is not None})) or "none"
                 raise InputError(
                     f"vertices[{v}].device_type",
                     f"no device is of type {kind!r}",
@@ -353,6 +353,7 @@ class Instance(Shown):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _listed(names: Sequence[str], most: int = 4) -> str:
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names, and the number of further ones."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -65,6 +65,7 @@ def test_a_large_instance_without_a_placement_is_proven_infeasible() -> None:
     instance = Instance(builder.build(), Cluster.of(room), Model(memory="estimate"))
     result = search(instance, budget=Budget(seconds=60, workers=1, deterministic=1))
     assert result.status is Status.INFEASIBLE
+    assert result.reason.endswith("2, 2, 2 and 289 more of 201, 201, 201)")
 
 
 def test_balancing_keeps_every_other_rule() -> None:

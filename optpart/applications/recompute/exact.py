@@ -112,8 +112,6 @@ class _Model:
     def _whole(self, within: Fraction | None) -> None:
         """Find whole numbers: sizes, limits, and ticks in which plans that never idle end."""
         grid, graph = self.grid, self.instance.graph
-        if not grid.exact:
-            raise InputError("", "its times have no common tick", "round times and bandwidths")
         ways = [*product(range(self.instance.devices), repeat=2)]
         times = [2 * max(row) for row in grid.duration.tolist()]
         times += [4 * max(grid.delay(t, *way) for way in ways) for t in range(graph.tensors)]

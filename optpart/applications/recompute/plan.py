@@ -18,6 +18,7 @@ import numpy as np
 
 from optpart.base.errors import InputError
 from optpart.interop.formats.json import named
+from optpart.kernels.ticks import Grid
 from optpart.problem.instance import Instance
 
 #: Copies of a tensor; nobody reads the one on the host.
@@ -46,6 +47,8 @@ class Problem:
         if instance.vertices > _MOST_VERTICES:
             remedy = f"give at most {_MOST_VERTICES}"
             raise InputError("vertices", f"{instance.vertices:,} of them", remedy)
+        if not Grid.of(instance).exact:
+            raise InputError("", "its times have no common tick", "round times and bandwidths")
         at, what, index = "offload_to", "no device", instance.cluster.index
         return cls(instance, None if offload_to is None else named(offload_to, index, at, what))
 

@@ -31,8 +31,8 @@ from optpart.applications.recompute.recompute import Answer, Recomputation, faul
 from optpart.applications.recompute.rules import Order, greedy, knapsack, sqrt_checkpoints
 from optpart.base.errors import ContradictionError, FailureError
 
-#: One other takes brute force half a minute.
-SEEDS = [seed for seed in range(12, 70) if seed != 51]
+#: With two in which only an offload pays.
+SEEDS = [*range(12, 38), 50, 69]
 
 
 class Brute:
