@@ -136,6 +136,10 @@ def _scheduling(place: str, summary: str, **more: Any) -> Part:
     return Part(f"optpart.strategies.scheduling.{place}", summary, **more)
 
 
+#: The scope of the orders of training pipelines.
+PASSES = "optpart.strategies.partition.passes:check_scope"
+
+
 def _rule(place: str, summary: str, scope: str = "layers", **more: Any) -> Part:
     """Return a rule for one kind of model, by default that of a runtime for language models."""
     scope = f"optpart.strategies.partition.{scope}:check_scope"

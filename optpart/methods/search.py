@@ -7,7 +7,7 @@ from pathlib import Path
 
 from optpart.base.children.worker import LOCAL, Pool
 from optpart.methods import registry
-from optpart.methods.starts import UNTIMED, fills
+from optpart.methods.starts import UNTIMED, fills, pass_orders
 from optpart.problem.instance import Instance
 from optpart.search.checkpoint import StateFile
 from optpart.search.search import run_search
@@ -97,11 +97,12 @@ def _search(
 def heuristic_starts(
     instance: Instance, seed: int, *, fast_only: bool
 ) -> Iterator[Schedule | None]:
-    """Yield the schedule of each heuristic: fills, the fast ones of every solver, then others."""
+    """Yield the schedule of each heuristic: as every solver, the fast ones first, then others."""
     names = registry.starts(groups=len(instance.units) < instance.vertices)
     if instance.vertices <= _ALL_PAIRS and not fast_only:
         installed = registry.built_in_pairs()
         names += [name for name in (*_STARTS, *installed) if name in installed]
     yield from fills(instance)
+    yield from pass_orders(instance)
     for name in dict.fromkeys(names):
         yield registry.run(name, Job(instance, budget=UNTIMED, seed=seed)).schedule

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
 from optpart.base.clock import is_time_up, seconds_left
-from optpart.base.errors import InputError
+from optpart.base.errors import InputError, UnsupportedError
 from optpart.base.limits import MOST_SECONDS
+from optpart.interop.formats.pipeline_parts import pass_of
 from optpart.interop.formats.result import read_schedule
 from optpart.methods import registry
+from optpart.methods.parts import PARTITIONERS, PASSES
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job
@@ -36,14 +39,15 @@ def heuristic_schedules(
 ) -> Iterator[Schedule]:
     """Yield the schedules that the heuristics for starts of solvers find.
 
-    The first fills one device after another, if memory is limited or the goal asks for blocks. If
+    The first fills one device after another, if memory is limited or the goal asks for blocks;
+    then come the published orders of passes, if the instance is a training pipeline. If
     none is found, placements are sought by exchanges and by an exact method. When the time limit
     around the call is over (:mod:`optpart.base.clock`), no further heuristic begins.
     """
     found = False
-    for fill in fills(instance, goal):
+    for early in chain(fills(instance, goal), pass_orders(instance)):
         found = True
-        yield fill
+        yield early
     for number, name in enumerate(registry.starts(groups=len(instance.units) < instance.vertices)):
         if (found or number) and is_time_up():
             return
@@ -65,6 +69,20 @@ def fills(instance: Instance, goal: Goal = _SHORTEST) -> Iterator[Schedule]:
         schedule = filled(instance, goal.device_order)
         if schedule is not None:
             yield schedule
+
+
+def pass_orders(instance: Instance) -> Iterator[Schedule]:
+    """Yield the schedules of published orders, if the instance is a training pipeline."""
+    if not instance.vertices or pass_of(instance.graph.names[0]) is None:
+        return
+    for name, part in PARTITIONERS.rows.items():
+        if part.scope == PASSES and part.fault(instance, _SHORTEST) is None:
+            try:
+                schedule = registry.run(name, Job(instance, budget=UNTIMED)).schedule
+            except UnsupportedError:  # an order for another shape
+                continue
+            if schedule is not None:
+                yield schedule
 
 
 def _packed(instance: Instance, seed: int, memory: int | None) -> Iterator[Schedule]:

@@ -1,14 +1,16 @@
 """Orders of pipeline passes: the times and the memory that their papers state."""
 
+from contextlib import suppress
 from itertools import product
 
 import pytest
 
-from optpart.base.errors import InputError
+from optpart.base.errors import InputError, UnsupportedError
 from optpart.exact.enumeration import enumerate_all
 from optpart.interop.generate.training_pipeline import training_pipeline
 from optpart.methods import registry
 from optpart.methods.cpsat import cpsat
+from optpart.methods.starts import heuristic_schedules, pass_orders
 from optpart.solution.metrics import peak_memory
 from optpart.solution.result import Budget
 
@@ -103,6 +105,19 @@ def test_no_order_is_shorter_than_the_optimum_of_two_formulations(seed) -> None:
     for order in ("gpipe", "1f1b", "zb-h1", "zb-h2"):
         found = registry.get(order)(instance).makespan
         assert found is None or found >= exact.makespan
+
+
+@pytest.mark.parametrize("shape", [{}, {"chunks": 2, "shape": "v"}, {"joined": True}])
+def test_solvers_and_searches_start_from_every_order(shape) -> None:
+    instance = training_pipeline(devices=2, microbatches=8, memory=6, transfer=2, **shape)
+    starts = {schedule.makespan(instance) for schedule in pass_orders(instance)}
+    found = set()
+    for order in ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"):
+        with suppress(UnsupportedError):
+            found.add(registry.get(order)(instance).makespan)
+    assert starts == found - {None}
+    assert len(starts) >= 2
+    assert starts <= {schedule.makespan(instance) for schedule in heuristic_schedules(instance)}
 
 
 def test_an_order_beyond_the_memory_is_not_repaired() -> None:
