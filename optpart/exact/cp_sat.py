@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ortools.sat.python import cp_model
 
+from optpart.base.errors import FailureError
 from optpart.exact.messages import Done, Limits, LowerBound, Send
 
 #: Reads the value of a variable or an expression in a solution.
@@ -52,6 +53,34 @@ def solver_within(
     if deterministic is not None:
         parameters.max_deterministic_time = deterministic
     return solver
+
+
+def minimise(
+    model: cp_model.CpModel, seconds: float
+) -> tuple[cp_model.CpSolver | None, int | None]:
+    """Minimise in this process, by two workers, something that is never negative.
+
+    Returns
+    -------
+    solver : CpSolver or None
+        To read the best solution from, if there is one.
+    bound : int or None
+        What no solution is below; ``None`` if the solver claims that there is none. It is exact
+        below 2^53.
+
+    Raises
+    ------
+    FailureError
+        If the solver refuses the model.
+    """
+    solver = solver_within(max(0.0, seconds), workers=2)
+    status = solver.solve(model)
+    if status == cp_model.MODEL_INVALID:
+        raise FailureError(f"CP-SAT refuses the model: {model.validate()}")
+    if status == cp_model.INFEASIBLE:
+        return None, None
+    least = round(max(0.0, solver.best_objective_bound))
+    return None if status == cp_model.UNKNOWN else solver, least
 
 
 def _as_it_is(parameters: Any) -> None:

@@ -38,6 +38,15 @@ class Status(StrEnum):
     INFEASIBLE = "INFEASIBLE"
     UNKNOWN = "UNKNOWN"
 
+    @classmethod
+    def of(cls, value: Fraction | None, bound: Fraction | None) -> Status:
+        """Return that of a verified value and of a bound; without a bound, nothing is possible."""
+        if bound is None:
+            return cls.INFEASIBLE
+        if value is None:
+            return cls.UNKNOWN
+        return cls.OPTIMAL if value == bound else cls.FEASIBLE
+
     @property
     def proven(self) -> bool:
         """True if the status is final: optimal or infeasible."""

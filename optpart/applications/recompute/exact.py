@@ -13,8 +13,8 @@ from ortools.sat.python import cp_model
 
 from optpart.applications.recompute.plan import BACK, FIRST, SECOND, Offload, Plan, Problem, Run
 from optpart.base.clock import now
-from optpart.base.errors import FailureError, InputError
-from optpart.exact.cp_sat import solver_within
+from optpart.base.errors import InputError
+from optpart.exact.cp_sat import minimise
 from optpart.kernels.ticks import Grid
 
 #: What is held, times how long, stays below in the solver's integers.
@@ -47,14 +47,11 @@ def solve(
     """
     built = _Model(problem, extended, within)
     built.model.add(built.length >= min(built.horizon, math.ceil(least * built.grid.scale)))
-    solver = solver_within(max(0.0, deadline - now()), workers=2)
-    status = solver.solve(built.model)
-    if status == cp_model.MODEL_INVALID:
-        raise FailureError(f"CP-SAT refuses the model: {built.model.validate()}")
-    if status == cp_model.INFEASIBLE:
+    solver, bound = minimise(built.model, deadline - now())
+    if bound is None:
         return None, None
-    bound = max(least, built.grid.time(round(max(0.0, solver.best_objective_bound))))
-    return None if status == cp_model.UNKNOWN else built.plan(solver), bound
+    plan = None if solver is None else built.plan(solver)
+    return plan, max(least, built.grid.time(bound))
 
 
 class _Copy(NamedTuple):

@@ -43,11 +43,7 @@ class Answer:
     @property
     def status(self) -> Status:
         """``OPTIMAL`` if plan and bound agree; ``UNKNOWN`` without a plan and a proof."""
-        if self.bound is None:
-            return Status.INFEASIBLE
-        if self.plan is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.makespan == self.bound else Status.FEASIBLE
+        return Status.of(self.makespan, self.bound)
 
 
 @dataclass(frozen=True)

@@ -51,11 +51,7 @@ class Answer:
     @property
     def status(self) -> Status:
         """``OPTIMAL`` if plan and bound agree; ``UNKNOWN`` without a plan and a proof."""
-        if self.bound is None:
-            return Status.INFEASIBLE
-        if self.plan is None:
-            return Status.UNKNOWN
-        return Status.OPTIMAL if self.times.token == self.bound else Status.FEASIBLE
+        return Status.of(self.times.token if self.plan else None, self.bound)
 
     @property
     def gap(self) -> float | None:

@@ -18,8 +18,8 @@ from ortools.sat.python import cp_model
 from optpart.applications.serving.apart.plan import Plan
 from optpart.applications.serving.apart.request import Request
 from optpart.base.clock import now
-from optpart.base.errors import FailureError, InputError
-from optpart.exact.cp_sat import solver_within
+from optpart.base.errors import InputError
+from optpart.exact.cp_sat import minimise
 from optpart.problem.instance import Instance
 
 #: Runs have steps between all pairs of pairs of devices.
@@ -42,16 +42,10 @@ def solve(request: Request, deadline: float, *, together: bool) -> tuple[Plan | 
     if len(request.room) > _MOST_DEVICES:
         raise InputError("devices", f"{len(request.room)}", f"give at most {_MOST_DEVICES}")
     built = _Model(request, together)
-    solver = solver_within(max(0.0, deadline - now()), workers=2)
-    status = solver.solve(built.model)
-    if status == cp_model.MODEL_INVALID:
-        raise FailureError(f"CP-SAT refuses the model: {built.model.validate()}")
-    if status == cp_model.INFEASIBLE:
-        return None, None
-    least = max(0.0, solver.best_objective_bound)
-    if least >= _LARGEST:
+    solver, least = minimise(built.model, deadline - now())
+    if least is not None and least >= _LARGEST:
         raise InputError("", f"a token takes {least} ns or more", "give faster devices and links")
-    return None if status == cp_model.UNKNOWN else built.plan(solver), round(least)
+    return None if solver is None else built.plan(solver), least
 
 
 class _Model:
