@@ -25,7 +25,7 @@ def recompute(
     output: Annotated[Path | None, output("optpart.applications.recompute.recompute:KIND")] = None,
     json: Json = False,
 ) -> None:
-    """Decide together what to place where, and to keep, recompute or offload; with a proof.
+    """Decide together what to place where, and to keep, recompute or offload; with a bound.
 
     The shortest plan that keeps everything stands beside, and those of published rules. Exits with
     3 if there is no plan, and with 4 if none was found.
