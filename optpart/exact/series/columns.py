@@ -30,6 +30,11 @@ class Columns(NamedTuple):
     time: NDArray[np.int64]
     memory: NDArray[np.int64]
 
+    def since(self, part: int) -> Columns:
+        """Return those of a part and all that follow it."""
+        at = int(self.first[part])
+        return Columns(self.first[part:] - at, *(column[at:] for column in self[1:]))
+
 
 class Pool:
     """A growing set of columns."""
@@ -64,7 +69,7 @@ class Pool:
 
 
 def prices(
-    columns: Columns, capacity: NDArray[np.float64], upper: float
+    columns: Columns, capacity: NDArray[np.float64], upper: float, device: int = 0
 ) -> tuple[NDArray[np.float64], float] | None:
     """Return the prices of memory that are best for some columns, by a linear program.
 
@@ -77,6 +82,8 @@ def prices(
         Negative where a device has no limit.
     upper : float
         Ticks of a schedule.
+    device : int
+        Where the chain begins.
 
     Returns
     -------
@@ -105,7 +112,7 @@ def prices(
         shape=(parts * devices, count),
     )
     begin = np.zeros(parts * devices)
-    begin[0] = 1.0
+    begin[device] = 1.0
     limited = np.flatnonzero(capacity >= 0)
     scale = np.maximum(capacity[limited], 1.0)
     used = columns.memory[:, limited].T / scale[:, None]

@@ -11,7 +11,7 @@ path over the devices of the cut vertices.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,12 +41,16 @@ _FEW, _MANY = 20, (20, 300, 3_000, 30_000)
 #: Of a part with more downsets than this, each gets accordingly fewer labels.
 _NODES = 600
 
-#: Nodes of the search over choices of devices, and what it may miss by, as a share of a schedule:
-#: to collect columns, and to raise the bound.
-_SEARCHED, _MISSED = (10_000, 150_000), (1e-3, 2e-5)
+#: Nodes of the search over choices of devices to collect columns, and what it may miss by, as a
+#: share of a schedule: to collect columns, and to raise the bound.
+_SEARCHED, _MISSED = 10_000, (1e-3, 2e-5)
 
-#: Nodes of one search per second that is left.
-_NODES_PER_SECOND = 20_000
+#: Nodes that a search visits per second, roughly, and how many equal shares of the time that a
+#: relaxation has left it may take: few searches need more than a small one.
+_NODES_PER_SECOND, _SHARES = 200_000, 4
+
+#: Share of the time for relaxations that one of them may take.
+_ONE = 0.3
 
 #: Labels made per second, roughly, and those that an extension may make however late it is.
 _PACE, _LEAST_MADE = 150_000, 5_000
@@ -56,6 +60,9 @@ _MOST_CAPACITIES = 16
 
 #: Relative improvement of the bound below which prices are settled.
 _SETTLED = 2e-4
+
+#: Prices that differ by less than this, as a share, give much the same bounds.
+_ALIKE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +82,9 @@ class Dual:
         The same from the start of each vertex, less the least cost of every vertex from there on
         in its part; along one path only.
     bound : int
-        Lower bound of the makespan in ticks.
+        Lower bound of the makespan in ticks; 0 if ``begin`` is not 0.
+    begin : int
+        The first part that the relaxation has; rows of ``after`` before it do not count.
     """
 
     series: Series
@@ -86,6 +95,7 @@ class Dual:
     after: NDArray[np.int64]
     remain: NDArray[np.int64]
     bound: int
+    begin: int = 0
 
     def rest_cost(self, lattice: Lattice) -> NDArray[np.int64]:
         """Return the least cost of what is still to be placed in a part, for each downset."""
@@ -125,13 +135,13 @@ class Pricing:
         dual = self.relax(value, labels, deadline)
         yield dual
         best = dual.bound
-        while series.limited and best < self.upper and clock.now() < deadline:
+        while series.limited and best < self.upper and (now := clock.now()) < deadline:
             known = len(self.pool)
-            found = self._prices(series.capacity.astype(np.float64))
+            found = self._prices(series.capacity)
             if found is None:
                 return
             value, hoped = found
-            dual = self.relax(value, labels, deadline)
+            dual = self.relax(value, labels, now + _ONE * (deadline - now))
             yield dual
             gain, best = dual.bound - best, max(best, dual.bound)
             settled = len(self.pool) == known or hoped - best <= _SETTLED * abs(best)
@@ -139,28 +149,47 @@ class Pricing:
                 if labels == _MANY[-1] and settled:
                     break
                 labels = _MANY[-1]
-        yield from self._elsewhere(value, deadline)
 
-    def _elsewhere(self, value: NDArray[np.float64], deadline: float) -> Iterator[Dual]:
-        """Yield relaxations with prices that are best if some device has less or more room.
+    def after(
+        self, i: int, device: int, room: NDArray[np.int64], known: list[Dual], deadline: float
+    ) -> Dual | None:
+        """Return the relaxation of part ``i`` and all that follow, at prices that suit their start.
 
-        They bound schedules whose first parts have used more or less of it than usual.
+        Memory is scarce elsewhere where the first parts have taken more or less of it than usual.
+
+        Parameters
+        ----------
+        device : int
+            That of the cut vertex before the part.
+        room : ndarray, length k
+            Memory that is left there; negative where there is no limit.
+        known : list of Dual
+            Relaxations whose prices are not needed again.
+
+        Returns
+        -------
+        Dual or None
+            ``None`` if there are no prices, or none but known ones.
         """
-        series = self.series
-        limited = np.unique(series.kind[series.capacity >= 0])
-        known = {tuple(value)}
-        for factor in (0.7, 1.4):
-            for d in limited:
-                if clock.now() > deadline:
-                    return
-                capacity = series.capacity.astype(np.float64)
-                capacity[series.kind == d] *= factor
-                found = self._prices(capacity)
-                if found is not None and tuple(found[0]) not in known:
-                    known.add(tuple(found[0]))
-                    yield self.relax(found[0], _MANY[-1], deadline)
+        found = self._prices(room, i, device)
+        if found is None:
+            return None
+        price = self._price(found[0])
+        for dual in known:
+            if dual.begin <= i and np.allclose(price, dual.price, rtol=_ALIKE, atol=1.0):
+                return None
+        return self.relax(found[0], _MANY[-1], deadline, begin=i)
 
-    def relax(self, value: NDArray[np.float64], labels: int, deadline: float) -> Dual:
+    def _price(self, value: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return prices, times ``2**shift``."""
+        capacity = self.series.capacity
+        most = 8.0 * self.upper / np.maximum(1, capacity)
+        price = np.floor(np.where(capacity >= 0, np.minimum(value, most), 0) * 2.0**self.shift)
+        return price.astype(np.int64)
+
+    def relax(
+        self, value: NDArray[np.float64], labels: int, deadline: float, begin: int = 0
+    ) -> Dual:
         """Return the relaxation at given prices.
 
         Parameters
@@ -169,21 +198,21 @@ class Pricing:
             Ticks per unit of memory, the same for identical devices.
         labels : int
             Labels to keep per downset; with fewer than there are, the bound is weaker but valid.
+        begin : int
+            The first part.
         """
         series, k = self.series, self.series.devices
         limited = series.capacity >= 0
-        most = 8.0 * self.upper / np.maximum(1, series.capacity)
-        price = np.floor(np.where(limited, np.minimum(value, most), 0) * 2.0**self.shift)
-        price = price.astype(np.int64)
+        price = self._price(value)
         # Beyond many capacities, memory costs nothing more, so that costs fit 64 bits.
         most_paid = np.where(limited, _MOST_CAPACITIES * np.maximum(1, series.capacity), 0)
         cost = np.minimum(series.charge[:, None], most_paid[None, :]) * price >> self.shift
         least = np.where(series.duration >= 0, cost, NEVER).min(axis=1)
         after = np.zeros((len(series) + 1, k), dtype=np.int64)
         remain = np.full((series.instance.vertices, k), NEVER, dtype=np.int64)
-        dual = Dual(series, price, self.shift, cost, least, after, remain, 0)
+        dual = Dual(series, price, self.shift, cost, least, after, remain, 0, begin)
         pool = self.pool.columns()
-        for i in range(len(series) - 1, -1, -1):
+        for i in range(len(series) - 1, begin - 1, -1):
             clock.check_time()
             self._fill_remain(dual, i)
             here = slice(pool.first[i], pool.first[i + 1])
@@ -195,7 +224,8 @@ class Pricing:
                     after[i, d] = after[i, same]
                     continue
                 known = total[pool.start[here] == d].min(initial=NEVER)
-                after[i, d] = self._least_after(dual, i, d, int(known), labels, deadline)
+                late = self._latest(i, begin, deadline)
+                after[i, d] = self._least_after(dual, i, d, int(known), labels, late)
             if i:
                 after[i, series.duration[series.cut(i)] < 0] = NEVER
         constant = sum(
@@ -203,23 +233,41 @@ class Pricing:
             for x, m in zip(price, series.capacity, strict=True)
             if m >= 0
         )
-        return Dual(
-            series, price, self.shift, cost, least, after, remain, int(after[0, 0]) - constant
-        )
+        return replace(dual, bound=0 if begin else int(after[0, 0]) - constant)
 
-    def _prices(self, capacity: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+    def _latest(self, i: int, begin: int, deadline: float) -> float:
+        """Return until when the next search of a relaxation may take, which has come to part i."""
+        now = clock.now()
+        left = sum(self._searches[begin : i + 1])
+        return now + min(1.0, _SHARES / max(1, left)) * max(0.0, deadline - now)
+
+    @cached_property
+    def _searches(self) -> list[int]:
+        """How many searches each part takes."""
+        series = self.series
+        return [
+            len({int(series.kind[d]) for d in series.allowed_before(i)})
+            if len(part.vertices) > 1
+            else 0
+            for i, part in enumerate(series.parts)
+        ]
+
+    def _prices(
+        self, capacity: NDArray[np.int64], part: int = 0, device: int = 0
+    ) -> tuple[NDArray[np.float64], float] | None:
         """Return prices that are best for the columns in the pool, the same for identical devices.
 
         Of identical devices, the next part begins on the first, and their memory is one knapsack.
         """
         kind = self.series.kind
-        columns = self.pool.columns()
+        columns = self.pool.columns().since(part)
         same = (kind[:, None] == np.arange(len(kind))[None, :]).astype(np.int64)
         pooled = np.where(same.any(axis=0), same.T @ capacity, -1.0)
         found = prices(
             columns._replace(end=kind[columns.end], memory=columns.memory @ same),
-            np.where(capacity[kind] < 0, -1.0, pooled),
+            np.where(self.series.capacity[kind] < 0, -1.0, pooled),
             float(self.upper),
+            int(kind[device]),
         )
         return None if found is None else (found[0][kind], found[1])
 
@@ -305,7 +353,7 @@ class Pricing:
         (int, int)
             A lower bound of its value, and the least value of what was given up.
         """
-        left = max(0.1, deadline - clock.now())
+        left = max(0.0, deadline - clock.now())
         found = choose(
             self.series,
             i,
@@ -316,7 +364,7 @@ class Pricing:
             best_only=True,
             slack=int(_MISSED[careful] * self.upper),
             most=0,
-            nodes=min(_SEARCHED[careful], int(_NODES_PER_SECOND * left)),
+            nodes=max(_SEARCHED, int(_NODES_PER_SECOND * left) if careful else 0),
         )
         for row in range(len(found.end)):
             self.pool.add(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from optpart.base import clock
 from optpart.exact.series.choosing import ORDERS, choose
 from optpart.exact.series.columns import Pool, Sequence
-from optpart.exact.series.dual import Dual, extend, traced
+from optpart.exact.series.dual import Dual, Pricing, extend, traced
 from optpart.exact.series.join import Cut, Ends, Extensions, joined
 from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.problem import Series
@@ -25,6 +25,13 @@ _NODES_PER_SECOND = 50_000
 
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
+
+#: Relaxations in use at most; cuts, and labels at each of them, for which prices are sought at a
+#: time; and how many of the best labels they are drawn from.
+_MOST_DUALS, _CUTS, _DRAWN, _AMONG = 40, 4, 3, 2_000
+
+#: Share of the time that is left for these relaxations.
+_SHARPENING = 0.15
 
 
 @dataclass(frozen=True)
@@ -98,15 +105,30 @@ class Forward:
 
     Parameters
     ----------
+    pricing : Pricing
     duals : list of Dual
-        The first also limits which columns are enumerated.
+        The first, of the whole graph, also limits which columns are enumerated.
     """
 
-    series: Series
+    pricing: Pricing
     duals: list[Dual]
-    pool: Pool
     _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
+    _crowded: list[tuple[int, _Labels]] = field(default_factory=list)
     _orders: int = ORDERS
+
+    @property
+    def series(self) -> Series:
+        """The parts of the instance."""
+        return self.pricing.series
+
+    @property
+    def pool(self) -> Pool:
+        """The columns that are known."""
+        return self.pricing.pool
+
+    def _bounding(self, i: int) -> list[Dual]:
+        """Return the relaxations that have part ``i``."""
+        return [dual for dual in self.duals if dual.begin <= i]
 
     def run(
         self, upper: int, beam: int, deadline: float, *, pooled: bool = False
@@ -130,6 +152,7 @@ class Forward:
             np.zeros((1, k), dtype=np.int64),
         )
         dropped = 0 if pooled else NEVER
+        self._crowded.clear()
         trail: list[_Step] = []
         for i, stretch in enumerate(series.stretches):
             if clock.now() > deadline:
@@ -146,6 +169,8 @@ class Forward:
             else:
                 labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
             dropped = min(dropped, lost)
+            if lost < upper and series.clean[i + 1] and i + 1 < len(series):
+                self._crowded.append((i + 1, labels))
             if not len(labels):
                 return PassResult(None, (), min(upper, dropped), dropped >= upper)
         best = int(labels.time.argmin())
@@ -153,6 +178,34 @@ class Forward:
         return PassResult(
             value, _traced(trail, best, k), min(upper, dropped, value), dropped >= value
         )
+
+    def sharpen(self, deadline: float) -> None:
+        """Add relaxations with prices that suit the labels of cuts where some were given up."""
+        crowded = [(i, labels) for i, labels in self._crowded if len(labels)]
+        now = clock.now()
+        deadline = now + _SHARPENING * max(0.0, deadline - now)
+        number = len(self.duals)
+        random = np.random.default_rng(number)
+        wanted = (
+            [
+                (*crowded[at], row)
+                for at in np.unique(np.linspace(0, len(crowded) - 1, _CUTS).astype(int)).tolist()
+                for row in (0, *random.integers(min(len(crowded[at][1]), _AMONG), size=_DRAWN - 1))
+            ]
+            if crowded
+            else []
+        )
+        for left, (i, labels, row) in zip(range(len(wanted), 0, -1), wanted, strict=True):
+            now = clock.now()
+            if len(self.duals) >= _MOST_DUALS or now >= deadline:
+                break
+            room = self.series.capacity - labels.memory[row]
+            late = now + (deadline - now) / left
+            dual = self.pricing.after(i, int(labels.device[row]), room, self.duals, late)
+            if dual is not None:
+                self.duals.append(dual)
+        if len(self.duals) > number:
+            self._known.clear()
 
     # --- parts whose labels are devices and ends -------------------------------------------
 
@@ -166,7 +219,7 @@ class Forward:
             if not here.any():
                 found.append(None)
                 continue
-            limit, room = self._limits(labels.time[here], labels.memory[here], upper)
+            limit, room = self._limits(i, labels.time[here], labels.memory[here], upper)
             known = self._known.get((i, d))
             if known is None or not known.serves(limit, room, beam):
                 if clock.now() > deadline:
@@ -177,9 +230,9 @@ class Forward:
         return found
 
     def _limits(
-        self, ends: NDArray[np.int64], memory: NDArray[np.int64], upper: int
+        self, i: int, ends: NDArray[np.int64], memory: NDArray[np.int64], upper: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return what some label leaves to a column, by every dual, and of every memory.
+        """Return what some label leaves to a column of a part, by every dual, and of every memory.
 
         The limit is for time and cost of the column and all that follows, less what ``upper`` is.
         """
@@ -187,7 +240,8 @@ class Forward:
         limited = series.capacity >= 0
         spare = np.where(limited, series.capacity - memory, 0)
         limit = [
-            int((upper - ends + ((spare @ dual.price) >> dual.shift)).max()) for dual in self.duals
+            int((upper - ends + ((spare @ dual.price) >> dual.shift)).max())
+            for dual in self._bounding(i + 1)
         ]
         return np.array(limit), np.where(limited, spare.max(axis=0), -1)
 
@@ -245,13 +299,14 @@ class Forward:
         deadline: float,
     ) -> _Enumerated:
         left = max(0.1, deadline - clock.now())
+        duals = self._bounding(i + 1)
         found = choose(
             self.series,
             i,
             device,
             (
-                np.stack([dual.cost for dual in self.duals]),
-                np.stack([dual.after[i + 1] for dual in self.duals]),
+                np.stack([dual.cost for dual in duals]),
+                np.stack([dual.after[i + 1] for dual in duals]),
             ),
             limit,
             room,
@@ -290,7 +345,7 @@ class Forward:
         if self.series.stretches[i].chains is not None:
             for d in np.unique(labels.device).tolist():
                 here = labels.device == d
-                limit, room = self._limits(labels.time[here], labels.memory[here], upper)
+                limit, room = self._limits(i, labels.time[here], labels.memory[here], upper)
                 self._choose(i, d, limit, room, 0, 2 * _POOLED, deadline)
         pool = self.pool.columns()
         here = np.arange(pool.first[i], pool.first[i + 1])
@@ -334,10 +389,11 @@ class Forward:
                 np.concatenate([np.zeros((0, k), dtype=np.int64), *(c.taken for c in present)])
             ),
         )
+        duals = self._bounding(i + 1)
         cut = Cut(
-            after=np.stack([dual.after[i + 1] for dual in self.duals]),
-            price=np.stack([dual.price for dual in self.duals]),
-            shift=self.duals[0].shift,
+            after=np.stack([dual.after[i + 1] for dual in duals]),
+            price=np.stack([dual.price for dual in duals]),
+            shift=duals[0].shift,
             capacity=series.capacity,
             rest_need=series.stretches[i].later,
             ahead=self._ahead(i + 1),
@@ -352,7 +408,7 @@ class Forward:
         for d, c in enumerate(columns):
             if c is not None and c.dropped < NEVER:
                 here = labels.device == d
-                limit, _ = self._limits(labels.time[here], labels.memory[here], upper)
+                limit, _ = self._limits(i, labels.time[here], labels.memory[here], upper)
                 lost = min(lost, upper - int(limit[0]) + c.dropped)
         return _Labels(device, ends, memory), lost
 
@@ -391,7 +447,7 @@ class Forward:
         times, _, memory, last, history, dropped = extend(
             series,
             i,
-            self.duals,
+            self._bounding(i),
             (rows, np.zeros(len(rows), dtype=np.int64), labels.memory),
             upper,
             beam,

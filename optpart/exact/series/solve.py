@@ -1,9 +1,9 @@
 """The method ``series``: a dynamic programme over the parts of a graph.
 
 A path in which vertices repeat is solved by the model of its cycles
-(:mod:`~optpart.exact.series.cycles`) first, which mostly leaves nothing to do. Where transfers
-queue and memory is no limit, parts are solved one by one
-(:mod:`~optpart.exact.series.queueing`).
+(:mod:`~optpart.exact.series.cycles`) first, which mostly leaves nothing to do. Where memory is no
+limit, what the relaxation leaves open is solved part by part
+(:mod:`~optpart.exact.series.blocks`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from optpart.base import clock
 from optpart.base.clock import limited
 from optpart.base.errors import UnsupportedError
 from optpart.exact.messages import Limits
-from optpart.exact.series import queueing
+from optpart.exact.series import blocks
 from optpart.exact.series.columns import Sequence
 from optpart.exact.series.cycles import Path, path_of_cycles, solve
 from optpart.exact.series.dual import Dual, Pricing
@@ -137,12 +137,12 @@ class _Solve:
         duals = self._relax(pricing)
         if self._closed():
             return ""
-        if queueing.applies(series):
-            return self._solve_queueing(duals[0])
+        if blocks.applies(series):
+            return self._solve_blocks(duals[0])
         if not series.solvable:
             record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
             return ""
-        return self._search(Forward(series, duals, pricing.pool))
+        return self._search(Forward(pricing, duals))
 
     def _end_late(self) -> None:
         self.record.end(Termination.TIME_LIMIT, str(Termination.TIME_LIMIT))
@@ -188,7 +188,7 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - clock.now()
-        alone = not self.series.limited and not queueing.applies(self.series)
+        alone = not self.series.limited and not blocks.applies(self.series)
         share = _RELAXING_ALL if alone else _RELAXING
         deadline = clock.now() + share * left
         duals: list[Dual] = []
@@ -199,9 +199,9 @@ class _Solve:
                 break
         return sorted(duals, key=lambda dual: -dual.bound)[:_DUALS]
 
-    def _solve_queueing(self, dual: Dual) -> str:
+    def _solve_blocks(self, dual: Dual) -> str:
         """Solve every block that matters by itself; return the reason if there is no schedule."""
-        for found in queueing.BlockPath(self.series, dual).run(
+        for found in blocks.BlockPath(self.series, dual).run(
             self.deadline, self.budget, self.job.seed
         ):
             if found.bound is None:
@@ -236,7 +236,9 @@ class _Solve:
                 if target == self.upper and self.record.makespan is None:
                     return excluded(self.instance, "series", self.goal.given)
                 share = min(1.0, share * 2)
-            elif self.upper == known:
+                continue
+            forward.sharpen(self.deadline)
+            if self.upper == known:
                 self._pass(forward, self.upper, max(_POOLED, beam), pooled=True)
                 beam, share = beam * _MORE, _SHARE
         return ""

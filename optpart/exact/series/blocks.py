@@ -1,6 +1,6 @@
-"""Graphs in series where transfers take turns: every block solved by itself, as far as it matters.
+"""Graphs in series without limits of memory: every block solved by itself, as far as it matters.
 
-Under ``sendrecv``, ``link`` and ``port``, all that precedes a cut vertex has ended when it starts,
+Under all models of communication, all that precedes a cut vertex has ended when it starts,
 transfers and sends included: each has a consumer that does not start after the cut vertex. If no
 edge jumps over the cut vertex and no group spans it, nothing else depends on what was before. So
 without limits of memory the least makespan is a shortest path: its nodes are the devices of the cut
@@ -8,8 +8,8 @@ vertices, and an arc is the least time to run the *block* between two of them.
 
 Only few arcs matter. Each begins with a lower bound from the relaxation of the whole graph in which
 transfers never wait. CP-SAT solves the arcs of the shortest path, first in that relaxation, which
-takes it a fraction of a second, then truly, and the results replace the bounds, until all arcs of
-the shortest path are solved. Its length is a lower bound at any moment.
+takes it a fraction of a second, then, if transfers take turns, truly, and the results replace the
+bounds, until all arcs of the shortest path are solved. Its length is a lower bound at any moment.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class BlockResult:
 
 
 def applies(series: Series) -> bool:
-    """Return whether transfers take turns, and blocks share only the devices of cut vertices."""
+    """Return whether blocks share only the devices of cut vertices, and are small."""
     model = series.instance.model
-    if not model.queues or series.limited:
+    if series.limited:
         return False
     if model.timed_memory and any(limit is not None for limit in series.instance.cluster.memory):
         return False
@@ -124,8 +124,10 @@ class BlockPath:
         self.series = series
         self.instance = series.instance
         self.blocks = list(_blocks(series, dual))
+        first = 0 if self.instance.model.queues else _STAGES - 1
         self.arcs = [
-            {ends: Arc(lower) for ends, lower in block.bound.items()} for block in self.blocks
+            {ends: Arc(lower, stage=first) for ends, lower in block.bound.items()}
+            for block in self.blocks
         ]
         self._best: Fraction | None = None
         self._solve_single_vertices()

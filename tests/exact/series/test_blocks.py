@@ -1,12 +1,15 @@
-"""Blocks where transfers take turns: the shortest path over them is the optimum of the graph."""
+"""Blocks without limits of memory: the shortest path over them is the optimum of the graph."""
 
 from dataclasses import replace
 from fractions import Fraction
+from time import perf_counter
 
+import numpy as np
 import pytest
 
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.series import queueing
+from optpart.exact.series import blocks
+from optpart.exact.series.dual import Pricing
 from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
@@ -30,7 +33,7 @@ def test_it_agrees_with_enumeration(communication, seed):
     expected = enumerate_all(instance, budget=_BUDGET)
     result = solve_series(instance, budget=_BUDGET)
 
-    if queueing.applies(Series(instance)):
+    if blocks.applies(Series(instance)):
         assert (result.status, result.makespan) == (expected.status, expected.makespan)
         if result.schedule is not None:
             assert not verify(instance, result.schedule)
@@ -38,8 +41,22 @@ def test_it_agrees_with_enumeration(communication, seed):
         assert result.lower_bound <= expected.makespan
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_blocks_close_what_a_poor_relaxation_leaves_open(seed):
+    instance = drawn(seed, "delay")
+    expected = enumerate_all(instance, budget=_BUDGET)
+    series = Series(instance)
+    if expected.makespan is None or not blocks.applies(series):
+        pytest.skip("another part of the method solves it")
+    poor = replace(Pricing(series, 10**6).relax(np.zeros(series.devices), 1, 0.0), bound=0)
+    poor.after[:] = 0
+    deadline = perf_counter() + 60
+    *_, last = blocks.BlockPath(series, poor).run(deadline, _BUDGET, 0)
+    assert last.bound == expected.makespan
+
+
 def test_many_draws_fall_into_blocks():
-    fitting = [queueing.applies(Series(drawn(seed, "port"))) for seed in range(30)]
+    fitting = [blocks.applies(Series(drawn(seed, "port"))) for seed in range(30)]
     assert sum(fitting) >= 10
 
 
@@ -58,20 +75,20 @@ def module(**other):
     )
 
 
-def test_limits_of_memory_and_free_transfers_are_left_to_others():
-    assert queueing.applies(Series(module()))
-    assert not queueing.applies(Series(module(model={"communication": "delay"})))
+def test_limits_of_memory_are_left_to_others():
+    assert blocks.applies(Series(module()))
+    assert blocks.applies(Series(module(model={"communication": "delay"})))
     limited = [{"name": name, "memory": 20} for name in "xyz"]
     estimate = {"communication": "port", "memory": "estimate"}
-    assert not queueing.applies(Series(module(devices=limited, model=estimate)))
+    assert not blocks.applies(Series(module(devices=limited, model=estimate)))
     refcount = {"communication": "port", "memory": "refcount"}
-    assert not queueing.applies(Series(module(devices=limited, model=refcount)))
+    assert not blocks.applies(Series(module(devices=limited, model=refcount)))
 
 
 def test_a_group_across_a_cut_vertex_joins_blocks():
-    spans = [vertices for _, vertices in queueing._spans(Series(module()))]
+    spans = [vertices for _, vertices in blocks._spans(Series(module()))]
     assert spans == [(0,), (1,), (2, 3, 4), (5,)]
-    spans = [vertices for _, vertices in queueing._spans(Series(module(colocation=[["c", "f"]])))]
+    spans = [vertices for _, vertices in blocks._spans(Series(module(colocation=[["c", "f"]])))]
     assert spans == [(0,), (1,), (2, 3, 4, 5)]
 
 
