@@ -35,6 +35,17 @@ class Columns(NamedTuple):
         at = int(self.first[part])
         return Columns(self.first[part:] - at, *(column[at:] for column in self[1:]))
 
+    def exchanged(self, names: list[NDArray[np.int64]]) -> Columns:
+        """Return every column once for each of some new names of the devices."""
+        old = [np.argsort(name) for name in names]
+        return Columns(
+            self.first * len(names),
+            np.stack([name[self.start] for name in names], axis=1).reshape(-1),
+            np.stack([name[self.end] for name in names], axis=1).reshape(-1),
+            np.repeat(self.time, len(names)),
+            np.stack([self.memory[:, o] for o in old], axis=1).reshape(-1, len(old[0])),
+        )
+
 
 class Pool:
     """A growing set of columns."""

@@ -97,6 +97,17 @@ class Dual:
     bound: int
     begin: int = 0
 
+    def exchanged(self, name: NDArray[np.int64]) -> Dual:
+        """Return the same relaxation with new names of interchangeable devices."""
+        old = np.argsort(name)
+        return replace(
+            self,
+            price=self.price[old],
+            cost=self.cost[:, old],
+            after=self.after[:, old],
+            remain=self.remain[:, old],
+        )
+
     def rest_cost(self, lattice: Lattice) -> NDArray[np.int64]:
         """Return the least cost of what is still to be placed in a part, for each downset."""
         rest: NDArray[np.int64] = (lattice.rest @ self.least[lattice.vertices]).astype(np.int64)
@@ -195,7 +206,7 @@ class Pricing:
         Parameters
         ----------
         value : ndarray, length k
-            Ticks per unit of memory, the same for identical devices.
+            Ticks per unit of memory.
         labels : int
             Labels to keep per downset; with fewer than there are, the bound is weaker but valid.
         begin : int
@@ -208,6 +219,7 @@ class Pricing:
         most_paid = np.where(limited, _MOST_CAPACITIES * np.maximum(1, series.capacity), 0)
         cost = np.minimum(series.charge[:, None], most_paid[None, :]) * price >> self.shift
         least = np.where(series.duration >= 0, cost, NEVER).min(axis=1)
+        alike = bool((price == price[series.kind]).all())
         after = np.zeros((len(series) + 1, k), dtype=np.int64)
         remain = np.full((series.instance.vertices, k), NEVER, dtype=np.int64)
         dual = Dual(series, price, self.shift, cost, least, after, remain, 0, begin)
@@ -220,11 +232,11 @@ class Pricing:
             total = np.floor(total + after[i + 1, pool.end[here]])
             for d in series.allowed_before(i):
                 same = int(series.kind[d])
-                if same != d:
+                if same != d and alike:
                     after[i, d] = after[i, same]
                     continue
                 known = total[pool.start[here] == d].min(initial=NEVER)
-                late = self._latest(i, begin, deadline)
+                late = self._latest(i, begin, alike, deadline)
                 after[i, d] = self._least_after(dual, i, d, int(known), labels, late)
             if i:
                 after[i, series.duration[series.cut(i)] < 0] = NEVER
@@ -235,32 +247,31 @@ class Pricing:
         )
         return replace(dual, bound=0 if begin else int(after[0, 0]) - constant)
 
-    def _latest(self, i: int, begin: int, deadline: float) -> float:
+    def _latest(self, i: int, begin: int, alike: bool, deadline: float) -> float:
         """Return until when the next search of a relaxation may take, which has come to part i."""
-        now = clock.now()
-        left = sum(self._searches[begin : i + 1])
+        now, series = clock.now(), self.series
+        name = series.kind if alike else np.arange(series.devices)
+        left = sum(
+            len(np.unique(name[series.allowed_before(j)]))
+            for j in range(begin, i + 1)
+            if len(series.parts[j].vertices) > 1
+        )
         return now + min(1.0, _SHARES / max(1, left)) * max(0.0, deadline - now)
-
-    @cached_property
-    def _searches(self) -> list[int]:
-        """How many searches each part takes."""
-        series = self.series
-        return [
-            len({int(series.kind[d]) for d in series.allowed_before(i)})
-            if len(part.vertices) > 1
-            else 0
-            for i, part in enumerate(series.parts)
-        ]
 
     def _prices(
         self, capacity: NDArray[np.int64], part: int = 0, device: int = 0
     ) -> tuple[NDArray[np.float64], float] | None:
-        """Return prices that are best for the columns in the pool, the same for identical devices.
+        """Return prices that are best for the columns in the pool.
 
-        Of identical devices, the next part begins on the first, and their memory is one knapsack.
+        If identical devices have as much room, so are their prices: the next part then begins on
+        the first of them, and their memory is one knapsack.
         """
         kind = self.series.kind
         columns = self.pool.columns().since(part)
+        if (capacity != capacity[kind]).any() and len(self.series.exchanges) > 1:
+            limit = np.where(self.series.capacity < 0, -1.0, capacity)
+            columns = columns.exchanged(self.series.exchanges)
+            return prices(columns, limit, float(self.upper), device)
         same = (kind[:, None] == np.arange(len(kind))[None, :]).astype(np.int64)
         pooled = np.where(same.any(axis=0), same.T @ capacity, -1.0)
         found = prices(
@@ -272,6 +283,17 @@ class Pricing:
         return None if found is None else (found[0][kind], found[1])
 
     # --- one part --------------------------------------------------------------------------
+
+    def _add(
+        self, i: int, device: int, end: int, time: int, memory: NDArray[np.int64], way: Sequence
+    ) -> None:
+        """Add a column, which begins on the first of identical devices once names are exchanged."""
+        name = list(range(self.series.devices))
+        first = int(self.series.kind[device])
+        name[device], name[first] = first, device
+        taken = memory[name]
+        end = name[end] if self.series.parts[i].closed else end
+        self.pool.add(i, first, end, time, taken, tuple((v, name[d]) for v, d in way))
 
     def _add_single_vertices(self) -> None:
         """Add every column of the parts of one vertex."""
@@ -367,14 +389,8 @@ class Pricing:
             nodes=max(_SEARCHED, int(_NODES_PER_SECOND * left) if careful else 0),
         )
         for row in range(len(found.end)):
-            self.pool.add(
-                i,
-                device,
-                int(found.end[row]),
-                int(found.time[row]),
-                found.taken[row],
-                found.sequence(row),
-            )
+            end, time = int(found.end[row]), int(found.time[row])
+            self._add(i, device, end, time, found.taken[row], found.sequence(row))
         return min(upper, int(found.value.min(initial=NEVER))), found.dropped
 
     def _cheapest(
@@ -401,7 +417,7 @@ class Pricing:
         for row in range(len(final)):
             end = int(history[last[row], 2]) if stretch.part.closed else 0
             span = int(final[row, 0])
-            self.pool.add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
+            self._add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
             following = int(dual.after[i + 1, end]) if stretch.part.closed else 0
             best = min(best, span + int(cost[row]) + following)
         return best, dropped

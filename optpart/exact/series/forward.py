@@ -30,6 +30,9 @@ _POOLED = 200
 #: time; and how many of the best labels they are drawn from.
 _MOST_DUALS, _CUTS, _DRAWN, _AMONG = 40, 4, 3, 2_000
 
+#: Relaxations that limit the columns of a part: every further one makes the search slower.
+_ENUMERATING = 9
+
 #: Share of the time that is left for these relaxations.
 _SHARPENING = 0.15
 
@@ -130,6 +133,10 @@ class Forward:
         """Return the relaxations that have part ``i``."""
         return [dual for dual in self.duals if dual.begin <= i]
 
+    def _enumerating(self, i: int) -> list[Dual]:
+        """Return the relaxations that limit the columns of part ``i``."""
+        return self._bounding(i + 1)[:_ENUMERATING]
+
     def run(
         self, upper: int, beam: int, deadline: float, *, pooled: bool = False
     ) -> PassResult | None:
@@ -202,8 +209,12 @@ class Forward:
             room = self.series.capacity - labels.memory[row]
             late = now + (deadline - now) / left
             dual = self.pricing.after(i, int(labels.device[row]), room, self.duals, late)
-            if dual is not None:
-                self.duals.append(dual)
+            if dual is None:
+                continue
+            for name in self.series.exchanges:
+                other = dual.exchanged(name)
+                if all((other.price != known.price).any() for known in self.duals[number:]):
+                    self.duals.append(other)
         if len(self.duals) > number:
             self._known.clear()
 
@@ -241,7 +252,7 @@ class Forward:
         spare = np.where(limited, series.capacity - memory, 0)
         limit = [
             int((upper - ends + ((spare @ dual.price) >> dual.shift)).max())
-            for dual in self._bounding(i + 1)
+            for dual in self._enumerating(i)
         ]
         return np.array(limit), np.where(limited, spare.max(axis=0), -1)
 
@@ -299,7 +310,7 @@ class Forward:
         deadline: float,
     ) -> _Enumerated:
         left = max(0.1, deadline - clock.now())
-        duals = self._bounding(i + 1)
+        duals = self._enumerating(i)
         found = choose(
             self.series,
             i,

@@ -15,8 +15,8 @@ from optpart.kernels.struct import LongMatrix, Longs, Struct
 #: Kept labels with which a label is compared.
 _MOST_COMPARED = 1500
 
-#: Labels made at one cut, which limits the memory taken.
-_MOST_MADE = 5_000_000
+#: Labels made at one cut, for each that may be kept per device, and at least.
+_MADE_PER_LABEL, _LEAST_MADE = 50, 20_000
 
 #: Columns of the table of new labels: device and end of the cut vertex, bound, label before, column
 #: of the part. Then comes the memory taken per device, and then the new name of each device.
@@ -81,6 +81,26 @@ class Cut(Struct):
     beam: int
 
 
+class Promise(Struct):
+    """For each label, the columns after it in the order of a bound: the best relaxation for both.
+
+    Attributes
+    ----------
+    column, value : ndarray
+        Columns in such orders, one order after the other, and what each adds to the bound.
+    first, last : ndarray, length labels
+        The order of each label.
+    base : ndarray, length labels
+        What the label adds to the bound.
+    """
+
+    column: Longs
+    value: Longs
+    first: Longs
+    last: Longs
+    base: Longs
+
+
 def joined(
     labels: Ends, columns: Extensions, cut: Cut
 ) -> tuple[
@@ -102,7 +122,7 @@ def joined(
     dropped : int
         The least bound of a label given up because there were too many.
     """
-    found, dropped = join(labels, columns, cut)
+    found, dropped = join(labels, columns, cut, _promise(labels, columns, cut))
     k = len(cut.capacity)
     return (
         found[:, _DEVICE].copy(),
@@ -115,17 +135,56 @@ def joined(
     )
 
 
+def _promise(labels: Ends, columns: Extensions, cut: Cut) -> Promise:
+    """Order the columns for every label, so that few of those that cannot follow it are tried.
+
+    Time and cost of a label and of a column add up to at most the bound of both: costs are rounded
+    down, and a label may count as using more memory than both take.
+    """
+    price = np.where(cut.capacity < 0, 0, cut.price)
+    base = labels.time[:, None] + (((labels.memory - cut.capacity) @ price.T) >> cut.shift)
+    used = np.zeros(len(labels.device), dtype=np.int64)
+    first, last, at = used.copy(), used.copy(), 0
+    orders, values = [], []
+    for d in np.unique(labels.device).tolist():
+        own = slice(columns.first[d], columns.first[d + 1])
+        if own.start == own.stop:
+            continue
+        here = np.flatnonzero(labels.device == d)
+        adds = columns.span[own] + (columns.taken[own] @ price.T >> cut.shift).T
+        adds += cut.after[:, columns.end[own]]
+        used[here] = (base[here] + adds.min(axis=1)).argmax(axis=1)
+        for j in np.unique(used[here]).tolist():
+            order = np.argsort(adds[j], kind="stable")
+            orders.append(own.start + order)
+            values.append(adds[j][order])
+            rows = here[used[here] == j]
+            first[rows], last[rows] = at, at + len(order)
+            at += len(order)
+    empty = np.zeros(0, dtype=np.int64)
+    return Promise(
+        column=np.concatenate([empty, *orders]),
+        value=np.concatenate([empty, *values]),
+        first=first,
+        last=last,
+        base=base[np.arange(len(used)), used],
+    )
+
+
 @long_kernel
-def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
+def join(labels: Ends, columns: Extensions, cut: Cut, promise: Promise) -> Any:
     """Return the table of :func:`joined`, and the least bound given up."""
     devices = len(cut.capacity)
     found = np.empty((1024, _MEMORY + 2 * devices), dtype=np.int64)
     taken, name = np.empty(devices, dtype=np.int64), np.empty(devices, dtype=np.int64)
-    dropped = np.int64(NEVER)
+    dropped, upper = np.int64(NEVER), cut.upper
+    most = max(_LEAST_MADE, _MADE_PER_LABEL * cut.beam)
     count = 0
     for i in range(len(labels.device)):
-        before = labels.device[i]
-        for c in range(columns.first[before], columns.first[before + 1]):
+        for y in range(promise.first[i], promise.last[i]):
+            if promise.base[i] + promise.value[y] >= upper:
+                break
+            c = promise.column[y]
             if not _take(labels.memory[i], columns.taken[c], cut, taken):
                 continue
             e, ends = columns.end[c], labels.time[i] + columns.span[c]
@@ -133,11 +192,13 @@ def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
             for j in range(len(cut.price)):
                 cost = memory_cost(cut.price[j], cut.shift, cut.capacity, taken)
                 bound = max(bound, ends + cut.after[j, e] + cost)
-            if bound >= cut.upper:
+                if bound >= upper:
+                    break
+            if bound >= upper:
                 continue
-            if count == _MOST_MADE:
-                dropped = min(dropped, bound)
-                continue
+            if count == most:
+                found, count, upper = _halved(found, count)
+                dropped = upper
             if count == len(found):
                 found = grown(found, 2 * count)
             _rename(taken, e, cut.kind, name)
@@ -155,6 +216,17 @@ def join(labels: Ends, columns: Extensions, cut: Cut) -> Any:
         for x in range(found.shape[1]):
             kept[y, x] = found[order[y], x]
     return kept, min(dropped, lost)
+
+
+@inner
+def _halved(found: Any, count: int) -> Any:
+    """Return a table with the better half of the labels, their number, and the bound of others."""
+    order = ordered(found, count, _BOUND, _BOUND)
+    kept = np.empty_like(found)
+    for y in range(count // 2):
+        for x in range(found.shape[1]):
+            kept[y, x] = found[order[y], x]
+    return kept, count // 2, found[order[count // 2], _BOUND]
 
 
 @inner

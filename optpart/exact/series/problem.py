@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ _MOST_STEPS = 500_000_000
 
 #: Parts connected by edges that jump over a cut vertex are joined up to this many vertices.
 MOST_MERGED = 40
+
+#: New names of interchangeable devices to look at; of more, none is.
+_MOST_EXCHANGES = 8
 
 #: Memory in whole units beyond which it is rounded down, so that prices times memory fit 64 bits.
 _MOST_MEMORY = 2**50
@@ -114,6 +118,8 @@ class Series:
         self.kind = np.arange(self.devices)
         for members in interchangeable_devices(instance):
             self.kind[members] = members[0]
+        #: New names of the devices that change nothing; only as they are if there are too many.
+        self.exchanges = _rotations(self.kind)
         self.charge = self._charge()
         self.links = Links(instance, self.grid, self.charge)
         self.parts = self._merged(parts(instance.graph))
@@ -263,6 +269,20 @@ class Series:
             clean.append(reached <= i)
             reached = max(reached, far[part.vertices[-1]])
         return clean
+
+
+def _rotations(kind: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the names that devices have once those of each class are turned, as they are first."""
+    classes = [np.flatnonzero(kind == d) for d in np.unique(kind)]
+    if math.prod(map(len, classes)) > _MOST_EXCHANGES:
+        return [np.arange(len(kind))]
+    found = []
+    for turns in product(*(range(len(members)) for members in classes)):
+        name = np.arange(len(kind))
+        for members, turn in zip(classes, turns, strict=True):
+            name[members] = np.roll(members, turn)
+        found.append(name)
+    return found
 
 
 def _memory(instance: Instance) -> tuple[NDArray[np.int64], NDArray[np.int64], Fraction]:

@@ -36,14 +36,15 @@ _DUALS = 9
 #: Labels per downset, or per cut, in the first pass; every further pass may have more.
 _BEAM, _MORE = 100, 4
 
-#: Labels per cut for combinations of known columns.
-_POOLED = 300
+#: Labels per cut for combinations of known columns, first and at most.
+_POOLED, _MOST_POOLED = 300, 3_000
 
 #: Share of the gap, above the lower bound, in which a pass looks for schedules.
 _SHARE = 0.25
 
-#: Share of the time for the relaxation if memory is limited; otherwise it solves the problem.
-_RELAXING, _RELAXING_ALL = 0.4, 0.95
+#: Share of the time for the relaxation if memory is limited, if blocks can be solved one by one,
+#: and if neither; then it solves the problem.
+_RELAXING, _RELAXING_BLOCKS, _RELAXING_ALL = 0.4, 0.15, 0.95
 
 #: Share of the time for the model of a path of cycles.
 _PATH = 0.9
@@ -188,8 +189,9 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - clock.now()
-        alone = not self.series.limited and not blocks.applies(self.series)
-        share = _RELAXING_ALL if alone else _RELAXING
+        share = _RELAXING
+        if not self.series.limited:
+            share = _RELAXING_BLOCKS if blocks.applies(self.series) else _RELAXING_ALL
         deadline = clock.now() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
@@ -239,7 +241,8 @@ class _Solve:
                 continue
             forward.sharpen(self.deadline)
             if self.upper == known:
-                self._pass(forward, self.upper, max(_POOLED, beam), pooled=True)
+                pooled = min(max(beam, _POOLED), _MOST_POOLED)
+                self._pass(forward, self.upper, pooled, pooled=True)
                 beam, share = beam * _MORE, _SHARE
         return ""
 
