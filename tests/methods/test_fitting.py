@@ -11,7 +11,7 @@ from optpart.base.errors import InputError, UnsupportedError
 from optpart.exact import process
 from optpart.exact.messages import Limits
 from optpart.exact.process import SolverProcess, SolverTooLargeError
-from optpart.exact.series import blocks
+from optpart.exact.series import block_path
 from optpart.exact.solve import WORKER, model_terms
 from optpart.interop.generate.cluster import drawn_cluster
 from optpart.interop.generate.layered import layered
@@ -128,13 +128,13 @@ class TestAllSolverProcessesKnowTheLimit:
 
     def test_of_blocks_between_modules(self, monkeypatch) -> None:
         told = []
-        solve = blocks.solve
+        solve = block_path.solve
 
         def listening(instance, *, budget, seed):
             told.append(budget.memory)
             return solve(instance, budget=budget, seed=seed)
 
-        monkeypatch.setattr(blocks, "solve", listening)
+        monkeypatch.setattr(block_path, "solve", listening)
         module = draw_modules(4, vertices=8, devices=3, memory=False)
         instance = replace(module, model=Model(communication="port"))
         registry.get("series")(instance, budget=Budget(60, 1, memory=2**33))

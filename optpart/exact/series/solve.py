@@ -3,7 +3,7 @@
 A path in which vertices repeat is solved by the model of its cycles
 (:mod:`~optpart.exact.series.cycles`) first, which mostly leaves nothing to do. Where memory is no
 limit, what the relaxation leaves open is solved part by part
-(:mod:`~optpart.exact.series.blocks`).
+(:mod:`~optpart.exact.series.block_path`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from optpart.base import clock
 from optpart.base.clock import limited
 from optpart.base.errors import UnsupportedError
 from optpart.exact.messages import Limits
-from optpart.exact.series import blocks
+from optpart.exact.series import block_path
 from optpart.exact.series.columns import Sequence
 from optpart.exact.series.cycles import Path, path_of_cycles, solve
 from optpart.exact.series.dual import Dual, Pricing
@@ -138,7 +138,7 @@ class _Solve:
         duals = self._relax(pricing)
         if self._closed():
             return ""
-        if blocks.applies(series):
+        if block_path.applies(series):
             return self._solve_blocks(duals[0])
         if not series.solvable:
             record.end(Termination.COMPLETED, "some parts have too many downsets to enumerate")
@@ -191,7 +191,7 @@ class _Solve:
         left = self.deadline - clock.now()
         share = _RELAXING
         if not self.series.limited:
-            share = _RELAXING_BLOCKS if blocks.applies(self.series) else _RELAXING_ALL
+            share = _RELAXING_BLOCKS if block_path.applies(self.series) else _RELAXING_ALL
         deadline = clock.now() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
@@ -203,7 +203,7 @@ class _Solve:
 
     def _solve_blocks(self, dual: Dual) -> str:
         """Solve every block that matters by itself; return the reason if there is no schedule."""
-        for found in blocks.BlockPath(self.series, dual).run(
+        for found in block_path.BlockPath(self.series, dual).run(
             self.deadline, self.budget, self.job.seed
         ):
             if found.bound is None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.series import blocks
+from optpart.exact.series import block_path
 from optpart.exact.series.dual import Pricing
 from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
@@ -33,7 +33,7 @@ def test_it_agrees_with_enumeration(communication, seed):
     expected = enumerate_all(instance, budget=_BUDGET)
     result = solve_series(instance, budget=_BUDGET)
 
-    if blocks.applies(Series(instance)):
+    if block_path.applies(Series(instance)):
         assert (result.status, result.makespan) == (expected.status, expected.makespan)
         if result.schedule is not None:
             assert not verify(instance, result.schedule)
@@ -46,17 +46,17 @@ def test_blocks_close_what_a_poor_relaxation_leaves_open(seed):
     instance = drawn(seed, "delay")
     expected = enumerate_all(instance, budget=_BUDGET)
     series = Series(instance)
-    if expected.makespan is None or not blocks.applies(series):
+    if expected.makespan is None or not block_path.applies(series):
         pytest.skip("another part of the method solves it")
     poor = replace(Pricing(series, 10**6).relax(np.zeros(series.devices), 1, 0.0), bound=0)
     poor.after[:] = 0
     deadline = perf_counter() + 60
-    *_, last = blocks.BlockPath(series, poor).run(deadline, _BUDGET, 0)
+    *_, last = block_path.BlockPath(series, poor).run(deadline, _BUDGET, 0)
     assert last.bound == expected.makespan
 
 
 def test_many_draws_fall_into_blocks():
-    fitting = [blocks.applies(Series(drawn(seed, "port"))) for seed in range(30)]
+    fitting = [block_path.applies(Series(drawn(seed, "port"))) for seed in range(30)]
     assert sum(fitting) >= 10
 
 
@@ -76,19 +76,19 @@ def module(**other):
 
 
 def test_limits_of_memory_are_left_to_others():
-    assert blocks.applies(Series(module()))
-    assert blocks.applies(Series(module(model={"communication": "delay"})))
+    assert block_path.applies(Series(module()))
+    assert block_path.applies(Series(module(model={"communication": "delay"})))
     limited = [{"name": name, "memory": 20} for name in "xyz"]
     estimate = {"communication": "port", "memory": "estimate"}
-    assert not blocks.applies(Series(module(devices=limited, model=estimate)))
+    assert not block_path.applies(Series(module(devices=limited, model=estimate)))
     refcount = {"communication": "port", "memory": "refcount"}
-    assert not blocks.applies(Series(module(devices=limited, model=refcount)))
+    assert not block_path.applies(Series(module(devices=limited, model=refcount)))
 
 
 def test_a_group_across_a_cut_vertex_joins_blocks():
-    spans = [vertices for _, vertices in blocks._spans(Series(module()))]
+    spans = [vertices for _, vertices in block_path._spans(Series(module()))]
     assert spans == [(0,), (1,), (2, 3, 4), (5,)]
-    spans = [vertices for _, vertices in blocks._spans(Series(module(colocation=[["c", "f"]])))]
+    spans = [vertices for _, vertices in block_path._spans(Series(module(colocation=[["c", "f"]])))]
     assert spans == [(0,), (1,), (2, 3, 4, 5)]
 
 
