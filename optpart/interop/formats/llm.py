@@ -167,6 +167,8 @@ class Layer(NamedTuple):
         How many positions a token attends to at most, itself included.
     latent : int or None
         Elements of a position in the cache, if keys and values of all heads are made of them.
+    chunked : bool
+        Whether windows stand side by side: a token attends to those before it in its own one.
     """
 
     heads: int
@@ -175,6 +177,7 @@ class Layer(NamedTuple):
     value_width: int
     window: int | None = None
     latent: int | None = None
+    chunked: bool = False
 
 
 @dataclass(frozen=True)
@@ -386,7 +389,7 @@ def check(model: Transformer) -> Transformer:
     for number, layer in enumerate(model.layers):
         for what, count in layer._asdict().items():
             absent = count is None and what in ("window", "latent")
-            if not absent and not is_whole(count, 1, MOST_TOKENS):
+            if not absent and what != "chunked" and not is_whole(count, 1, MOST_TOKENS):
                 problem = f"{what.replace('_', ' ')}: {shown(count)}"
                 remedy = f"give a whole number of 1 to {MOST_TOKENS}"
                 raise InputError(f"{model.name}, block {number}", problem, remedy)
@@ -645,8 +648,9 @@ class _Chain:
         flops, weights = self._product(held)
         end = self.past + self.tokens
         window = layer.window or self.context
-        attended = self.batch * min(end, window + self.tokens - 1)
-        attended += min(self.context, window + self.prompt - 1) if self.prompt else 0
+        attended = self.batch * _attended(layer, self.past, end)
+        if self.prompt:
+            attended += _attended(layer, self.context - self.prompt, self.context)
         cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
         cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
         if layer.latent is not None:
@@ -655,8 +659,8 @@ class _Chain:
             cached = 0
         width = layer.key_width + layer.value_width
         # Scores that the causal mask hides are not computed at all, so that nothing is masked.
-        pairs = _pairs(self.tokens, self.past, window) if self.model.causal else self.tokens**2
-        pairs = self.batch * pairs + _pairs(self.prompt, self.context - self.prompt, window)
+        pairs = _pairs(layer, self.past, end) if self.model.causal else self.tokens**2
+        pairs = self.batch * pairs + _pairs(layer, self.context - self.prompt, self.context)
         scores = layer.heads * pairs
         cost = _Cost(
             name=f"block.{number}.attention",
@@ -816,10 +820,11 @@ class _Chain:
         windows = {layer.window for layer in model.layers if layer.window} - {None}
         if any(window < self.context for window in windows if window):
             count = sum(1 for layer in model.layers if (layer.window or MOST_TOKENS) < self.context)
+            what = "chunks" if any(layer.chunked for layer in model.layers) else "a window"
             yield (
-                f"{count} of {len(model.layers)} blocks attend to a window of "
+                f"{count} of {len(model.layers)} blocks attend to {what} of "
                 f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
-                "positions, and hold these only."
+                f"positions, and hold {'one' if what == 'chunks' else 'these'} only."
             )
         if model.tied:
             where = "they share a device" if self.shares else "each of the two holds a copy"
@@ -842,10 +847,24 @@ class _Chain:
             yield f"A vertex computes in the type of most of its weights: {', '.join(mixed)}."
 
 
-def _pairs(tokens: int, past: int, window: int) -> int:
+def _pairs(layer: Layer, past: int, end: int) -> int:
     """Count the pairs of a new token and a position that it attends to."""
-    growing = max(0, min(tokens, window - past))
-    return growing * past + growing * (growing + 1) // 2 + (tokens - growing) * window
+    window = layer.window or end
+
+    def before(position: int) -> int:
+        whole, rest = divmod(position, window) if layer.chunked else (0, min(position, window))
+        beyond = 0 if layer.chunked else (position - rest) * window
+        return whole * (window * (window + 1) // 2) + rest * (rest + 1) // 2 + beyond
+
+    return before(end) - before(past)
+
+
+def _attended(layer: Layer, past: int, end: int) -> int:
+    """Count the positions that any new token attends to."""
+    if layer.window is None:
+        return end
+    first = past // layer.window * layer.window if layer.chunked else past + 1 - layer.window
+    return end - max(0, first)
 
 
 def _share(whole: int, part: int, of: int) -> int:
