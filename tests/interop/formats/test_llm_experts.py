@@ -7,7 +7,7 @@ from itertools import combinations, product
 from math import prod
 
 import pytest
-from test_llm import MLP_BYTES, decoder, vertex, with_experts
+from tiny_decoders import MLP_BYTES, decoder, vertex, with_experts
 
 from optpart.base.errors import InputError
 from optpart.interop.formats import llm_names
