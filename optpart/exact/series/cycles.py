@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise, permutations, product
+from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +44,6 @@ from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.parts import is_cut
 from optpart.exact.series.problem import Series
 from optpart.problem.durations import Durations
-from optpart.problem.graph import Graph
 from optpart.problem.instance import Instance
 
 WORKER = "optpart.exact.series.cycles_worker"
@@ -56,7 +55,7 @@ _LEAST_LENGTH = 3
 _MOST_KINDS, _MOST_STEPS = 32, 16_000
 
 #: Choices of devices for the vertices of a fork.
-_MOST_CHOICES = 1_000
+_MOST_CHOICES = 2_000
 
 
 class Body(NamedTuple):
@@ -154,6 +153,12 @@ class Path:
     same: list[tuple[int, int]]
     apart: list[tuple[int, int]]
 
+    @property
+    def forks(self) -> list[Fork]:
+        """All forks."""
+        inside = [kind.fork for cycle in self.cycles for kind in cycle.kinds]
+        return [each for each in (*inside, *(cycle.fork for cycle in self.cycles)) if each]
+
 
 @dataclass(frozen=True)
 class PathResult:
@@ -176,7 +181,7 @@ class PathResult:
 
 def path_of_cycles(series: Series) -> Path | None:
     """Return the cycles of an instance; ``None`` if it is no path, or hardly repeats."""
-    stages = _stages(series.instance.graph)
+    stages = _stages(series.instance)
     if stages is None:
         return None
     order = [v for v, _ in stages]
@@ -200,22 +205,20 @@ def path_of_cycles(series: Series) -> Path | None:
     cycle_of = {order[first]: c for c, (first, _) in enumerate(split)}
     made = _Maker(series, stages, after, rooms, held)
     cycles = [made.cycle(first, end, n) for (first, n), end in zip(split, ends[1:], strict=True)]
-    forks = [f for c in cycles for f in (c.fork, *(kind.fork for kind in c.kinds)) if f]
-    if sum(len(ways) for fork in forks for ways in fork.ways.values()) > _MOST_STEPS:
-        return None
-    return Path(
+    path = Path(
         cycles,
         rooms,
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.mates[v] if v < w],
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.apart[v] if v < w],
     )
+    steps = sum(len(ways) for fork in path.forks for ways in fork.ways.values())
+    return path if steps <= _MOST_STEPS else None
 
 
 def repeats(instance: Instance) -> bool:
     """Return whether the graph is a path of few kinds of vertices, which cycles may divide."""
     graph, n = instance.graph, instance.vertices
-    stages = _stages(graph)
-    if stages is None or not _few(instance, stages):
+    if _stages(instance) is None:
         return False
     given = instance.durations
     times = given.times if isinstance(given, Durations) else graph.ops
@@ -243,11 +246,13 @@ def solve(path: Path, limits: Limits) -> Iterator[PathResult]:
         record_failure("the model of cycles", error)
 
 
-def _stages(graph: Graph) -> list[tuple[int, list[int]]] | None:
+def _stages(instance: Instance) -> list[tuple[int, list[int]]] | None:
     """Return the vertices of a path, each with those of the fork behind it; ``None`` if it is none.
 
-    Vertices of a fork read the one before and are read by the one behind; nothing else jumps over.
+    Vertices of a fork read the one before and are read by the one behind; nothing else jumps over,
+    and their devices can be enumerated.
     """
+    graph = instance.graph
     cut, found = is_cut(graph), list[tuple[int, list[int]]]()
     stage = np.zeros(len(graph), dtype=np.int64)
     for v in graph.topological_order.tolist():
@@ -262,13 +267,11 @@ def _stages(graph: Graph) -> list[tuple[int, list[int]]] | None:
     ahead = stage[target] - stage[source]
     # Out of a vertex of a fork, into the next stage; from one of the path, to its own fork or next.
     fits = (ahead == 1) & cut[target] | (ahead == 0) & cut[source] & ~cut[target]
-    return found if found and not found[-1][1] and fits.all() else None
-
-
-def _few(instance: Instance, stages: Sequence[tuple[int, list[int]]]) -> bool:
-    """Return whether the devices of the vertices of every fork can be enumerated."""
-    most = max(len(fork) for _, fork in stages)
-    return math.comb(instance.devices + most - 1, most) <= _MOST_CHOICES
+    if not found or found[-1][1] or not fits.all():
+        return None
+    most = max(len(fork) for _, fork in found)
+    few = most < 32 and max(2, instance.devices) ** most <= _MOST_CHOICES
+    return found if few else None
 
 
 class _Sent(NamedTuple):
@@ -297,9 +300,6 @@ def _sent(
         takes = [(series.duration[u].tobytes(), int(series.charge[u]), held[u]) for u in fork]
         into, out = (*arrive, *leave) if fork else (-1, -1)
         found.append(_Sent(rows.get(w, -1), into, out, tuple(takes)))
-        choices = [math.comb(series.devices + n - 1, n) for n in Counter(takes).values()]
-        if math.prod(choices) > _MOST_CHOICES:
-            return None
     return found
 
 
@@ -423,34 +423,23 @@ class _Maker:
         leave: dict[tuple[int, int], int],
         ends: tuple[int, int],
     ) -> list[Way]:
-        """Return all devices that vertices of a fork may have, of like ones in rising order.
+        """Return all devices that the vertices of a fork may have.
 
         They reach a device at the same time, and leave it alike, so that their order there does not
         matter: the last one ends when all their time has passed.
         """
-        (d, e), alike = ends, dict[str, list[int]]()
-        for b, body in enumerate(bodies):
-            alike.setdefault(repr(body), []).append(b)
+        d, e = ends
         usable = {
             f: (0 if d == f else arrive[d, f]) + (0 if f == e else leave[f, e])
             for f in range(self.series.devices)
             if (d == f or (d, f) in arrive) and (f == e or (f, e) in leave)
         }
         found = []
-        for chosen in product(
-            *(
-                combinations_with_replacement(
-                    [f for f in bodies[members[0]].time if f in usable], len(members)
-                )
-                for members in alike.values()
-            )
-        ):
-            devices, load = [0] * len(bodies), Counter[int]()
-            for members, their in zip(alike.values(), chosen, strict=True):
-                for b, f in zip(members, their, strict=True):
-                    devices[b] = f
-                    load[f] += bodies[b].time[f]
-            found.append(Way(max(usable[f] + load[f] for f in load), tuple(devices)))
+        for devices in product(*([f for f in body.time if f in usable] for body in bodies)):
+            load = Counter[int]()
+            for body, f in zip(bodies, devices, strict=True):
+                load[f] += body.time[f]
+            found.append(Way(max(usable[f] + load[f] for f in load), devices))
         return found
 
     def _best(self, bodies: list[Body], ways: list[Way]) -> list[Way]:

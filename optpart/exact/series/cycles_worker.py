@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, permutations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,11 @@ def main() -> None:
 
 
 def _solve(path: Path, limits: Limits, send: Send) -> None:
-    cp_sat.solve(lambda: PathModel(path), limits, send)
+    def tune(parameters: Any) -> None:
+        # With forks, the relaxation is strong if the solver heeds all of it; else it takes longer.
+        parameters.linearization_level = 2 if path.forks else 1
+
+    cp_sat.solve(lambda: PathModel(path), limits, send, tune)
 
 
 class _Steps:
@@ -273,12 +278,10 @@ def _exchanges(path: Path) -> Iterator[tuple[int, int]]:
     the largest part of all to which the devices before allow it to be renamed.
     """
     kinds = [kind for cycle in path.cycles for kind in cycle.kinds]
-    forks = [each.fork for each in kinds if each.fork is not None]
-    forks += [each.fork for each in path.cycles if each.fork is not None]
-    every: list[Kind | Body] = [*kinds, *(body for fork in forks for body in fork.bodies)]
+    every: list[Kind | Body] = [*kinds, *(body for fork in path.forks for body in fork.bodies)]
     devices = range(1 + max(d for each in every for d in each.time))
     tables = [kind.cross for kind in kinds] + [cycle.after for cycle in path.cycles]
-    tables += [table for fork in forks for table in (fork.arrive, fork.leave)]
+    tables += [table for fork in path.forks for table in (fork.arrive, fork.leave)]
     rows = [*(each.time for each in every), *(each.beside for each in every), path.capacity]
     tables += [{(d, d): x for d, x in row.items()} for row in rows]
     cost = np.array(
