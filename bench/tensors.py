@@ -2,10 +2,11 @@
 
     python bench/tensors.py [--time-limit 30] [-o bench/results]
 
-A block is attention and feed-forward, or attention, router with shared experts, and experts. A step
-decodes one token of one sequence, or of eight while it reads 256 tokens of a prompt; 4,096
-positions, weights q4_K. Run times are roofline estimates, and memory is the model ``refcount``.
-``auto`` gets the time limit. What has a row is not run again.
+A block is attention and feed-forward, or attention, router with shared experts, and experts: all of
+them, or two groups that run beside each other and a sum. A step decodes one token of one sequence,
+or of eight while it reads 256 tokens of a prompt; 4,096 positions, weights q4_K. Run times are
+roofline estimates, and memory is the model ``refcount``. ``auto`` gets the time limit. What has a
+row is not run again.
 """
 
 from __future__ import annotations
@@ -44,18 +45,26 @@ HALVES, THIRDS = "attention+mlp", "attention+mlp+experts"
 MODELS = {
     "gemma-3-27b": HALVES, "llama-3-70b": HALVES, "llama-3.1-405b": HALVES,
     "qwen3-30b-a3b": THIRDS, "qwen3-235b-a22b": THIRDS, "mixtral-8x22b": THIRDS,
-    "gpt-oss-120b": THIRDS, "deepseek-v3": THIRDS,
+    "gpt-oss-120b": THIRDS, "deepseek-v3": THIRDS, "llama-4-scout": THIRDS,
+    "llama-4-maverick": THIRDS,
 }  # fmt: skip
 STEPS: dict[str, dict[str, Any]] = {
     "1 sequence": {},
     "8 sequences, 256 of a prompt": {"batch": 8, "prefill_tokens": 256},
+}
+IN_GROUPS = {
+    f"{step}, 2 groups": {**options, "expert_groups": 2} for step, options in STEPS.items()
 }
 
 
 def measured(cluster: str, model: str, step: str, seconds: float) -> Values:
     """Import a model, and solve it."""
     read = op.workload(
-        model, context=4096, weights="q4_K", granularity=MODELS[model], **STEPS[step]
+        model,
+        context=4096,
+        weights="q4_K",
+        granularity=MODELS[model],
+        **(STEPS | IN_GROUPS)[step],
     )
     instance = op.costed(read, loads_named(CLUSTERS[cluster]), "roofline").instance
     found = op.solve(instance, seconds=seconds)
@@ -98,7 +107,9 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=RESULTS)
     given = parser.parse_args()
     store = Store(given.output / "tensors.jsonl")
-    for cluster, model, step in product(CLUSTERS, MODELS, STEPS):
+    for cluster, model, step in product(CLUSTERS, MODELS, STEPS | IN_GROUPS):
+        if step in IN_GROUPS and MODELS[model] == HALVES:
+            continue
         run = {"cluster": cluster, "model": model, "step": step, "seconds": given.time_limit}
         print(*run.values(), store.run(run, partial(measured, **run)).result, flush=True)
     write_text(given.output / "tensors.md", page(store.rows()), ANY)

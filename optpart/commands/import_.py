@@ -17,6 +17,7 @@ from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
 from optpart.base.terminal import say
 from optpart.commands.options import LanguageModel, NewInstance, option_of, say_size, spread
 from optpart.interop.formats.detect import FORMATS, Format, format_of
+from optpart.interop.formats.llm_experts import MOST_GROUPS
 
 if TYPE_CHECKING:
     from optpart.interop.costs.costed import Costed
@@ -87,6 +88,12 @@ class Reading:
     tokens: Annotated[int | None, _count("New tokens per sequence.")] = None
     prefill_tokens: Annotated[
         int | None, _count("Tokens of a prompt that a decoding step reads beside its own.")
+    ] = None
+    expert_groups: Annotated[
+        int | None,
+        typer.Option(
+            help="Vertices that the experts of a block are split into.", min=2, max=MOST_GROUPS
+        ),
     ] = None
     kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None
     activations: Annotated[str | None, typer.Option(help="Type of hidden states.")] = None

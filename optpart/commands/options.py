@@ -266,6 +266,13 @@ class LanguageModel:
             "operation (default) or module."
         ),
     ] = None
+    expert_use: Annotated[
+        Path | None,
+        typer.Option(
+            help="Of a language model: counts of the uses of experts, .json or .csv, or 'uniform'; "
+            "by default, tokens use as many different ones as they can."
+        ),
+    ] = None
     weights: Annotated[
         str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
     ] = None

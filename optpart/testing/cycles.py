@@ -1,14 +1,37 @@
-"""Random paths in which some vertices repeat in turn, as in language models."""
+"""Random paths in which vertices repeat in turn, as in language models, also with forks."""
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from optpart.interop.formats.native import from_dict
 from optpart.problem.instance import Instance
+
+
+def draw_forks(seed: int) -> Instance:
+    """Draw a path of three or four stages of two kinds, with forks of two behind those of one kind.
+
+    All else is as of :func:`draw_cycles`.
+    """
+    rng = np.random.default_rng(seed)
+    k, stages = int(rng.integers(2, 4)), int(rng.integers(3, 5))
+    kinds = [int(rng.random() < 0.3) for _ in range(stages)]
+    bodies = [2, 3] if rng.random() < 0.5 else [2, 2]
+    made = {kind: _kind(rng, k) for kind in range(4)}
+    made[3]["outputs"] = made[2]["outputs"]
+    direct, order, edges = rng.random() < 0.6, list[int](), list[list[int]]()
+    for i, kind in enumerate(kinds):
+        first, fork = len(order), bodies if kind == 0 and i + 1 < stages else []
+        order += [kind, *fork]
+        behind = first + 1 + len(fork)
+        edges += [[first, first + b, 0] for b in range(1, 1 + len(fork))]
+        if i + 1 < stages:
+            edges += [
+                [first + b, behind, 0] for b in range(bool(fork and not direct), 1 + len(fork))
+            ]
+    return _instance(rng, f"forks-{seed}", [made[kind] for kind in order], edges)
 
 
 def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
@@ -33,18 +56,25 @@ def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
         first, length = len(kinds), min(length, count - len(kinds))
         kinds += [first + i % turns for i in range(length)]
     made = {kind: _kind(rng, k) for kind in kinds}
-    names = [f"v{v}" for v in range(count)]
-    needs = [made[kind]["memory"] + 2 * made[kind]["outputs"][0] for kind in kinds]
-    total, direct = sum(needs), rng.random() < 0.5
+    edges = [[v, v + 1, 0] for v in range(count - 1)]
+    return _instance(rng, f"cycles-{seed}", [made[kind] for kind in kinds], edges)
+
+
+def _instance(
+    rng: np.random.Generator, name: str, made: list[dict[str, Any]], edges: list[list[int]]
+) -> Instance:
+    k, names = len(made[0]["times"]), [f"v{v}" for v in range(len(made))]
+    total = sum(each["memory"] + 2 * each["outputs"][0] for each in made)
+    direct = rng.random() < 0.5
     document: dict[str, Any] = {
         "format": "optpart-instance/1",
-        "name": f"cycles-{seed}",
+        "name": name,
         "vertices": [
-            {"name": name, "ops": 1, **{key: made[kind][key] for key in ("memory", "outputs")}}
-            for name, kind in zip(names, kinds, strict=True)
+            {"name": name, "ops": 1, **{key: each[key] for key in ("memory", "outputs")}}
+            for name, each in zip(names, made, strict=True)
         ],
-        "durations": [made[kind]["times"] for kind in kinds],
-        "edges": [[u, v, 0] for u, v in pairwise(names)],
+        "durations": [each["times"] for each in made],
+        "edges": [[names[u], names[v], output] for u, v, output in edges],
         "devices": [
             {"name": f"d{d}", "memory": int(total * rng.uniform(0.3, 0.9)) + 1} for d in range(k)
         ],

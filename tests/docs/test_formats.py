@@ -13,6 +13,7 @@ from optpart.interop.formats import (
     calibration_toml,
     cluster_toml,
     dot,
+    llm_experts,
     native,
     result,
     times_csv,
@@ -23,11 +24,11 @@ from optpart.study.report.verification import check_result
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-INSTANCE, RESULT, CLUSTER, COSTS, TIMES, BY_DEVICE = (text for _, text in BLOCKS)
+INSTANCE, RESULT, CLUSTER, COSTS, TIMES, USES, BY_DEVICE = (text for _, text in BLOCKS)
 
 
 def test_the_page_shows_one_example_of_each_format() -> None:
-    assert [kind for kind, _ in BLOCKS] == ["json", "json", "toml", "csv", "csv", "csv"]
+    assert [kind for kind, _ in BLOCKS] == ["json", "json", "toml", *["csv"] * 4]
 
 
 def test_the_instance_is_read() -> None:
@@ -106,3 +107,9 @@ def test_the_times_by_device_are_read(tmp_path: Path) -> None:
     path.write_text(BY_DEVICE)
     assert times_csv.read(path, "gpu").times == {"load": (12500, 11250), "right": (230000,)}
     assert times_csv.read(path, "cpu").times == {"load": (400000, 380000)}
+
+
+def test_uses_of_experts_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "use.csv"
+    path.write_text(USES)
+    assert llm_experts.use_of(path, (4, 2), 2, 1).groups(1)[0].used == 2

@@ -11,15 +11,21 @@ matters: it tells run time, transfers and memory. Numbers of steps belong to a p
 For then the steps form an Eulerian trail (Euler's theorem for directed graphs), and the states
 along it are a placement. The model of these numbers grows with the number of kinds, not of
 vertices, and CP-SAT solves it to optimality even if memory is scarce.
+
+Between two vertices of the path, some others may run beside each other, such as groups of experts:
+a *fork*. They all get the same transfer times from the one before, and to the one after. A step
+then is also the choice of their devices, of which only those count that no other choice beats in
+time and in the memory of every device (:class:`Way`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +41,7 @@ from optpart.exact.process import (
     prompt_grace,
 )
 from optpart.exact.series.lattice import NEVER
+from optpart.exact.series.parts import is_cut
 from optpart.exact.series.problem import Series
 from optpart.problem.durations import Durations
 from optpart.problem.instance import Instance
@@ -46,6 +53,42 @@ _LEAST_LENGTH = 3
 
 #: Kinds that may take turns, and limit on the steps of the model.
 _MOST_KINDS, _MOST_STEPS = 32, 16_000
+
+#: Choices of devices for the vertices of a fork.
+_MOST_CHOICES = 2_000
+
+
+class Body(NamedTuple):
+    """A vertex of a fork: its attributes are those of :class:`Kind`."""
+
+    time: dict[int, int]
+    need: int
+    beside: dict[int, int]
+
+
+class Way(NamedTuple):
+    """Devices of the vertices of a fork, and ticks from the end before to the start behind."""
+
+    ticks: int
+    devices: tuple[int, ...]
+
+
+class Fork(NamedTuple):
+    """Vertices that run beside each other.
+
+    Attributes
+    ----------
+    bodies : list of Body
+    arrive, leave : dict from (device, device) to int
+        Ticks to cross to them, and from them; without the pairs of devices that cannot cross.
+    ways : dict from (device, device) to list of Way
+        By the devices of the vertices before and behind.
+    """
+
+    bodies: list[Body]
+    arrive: dict[tuple[int, int], int]
+    leave: dict[tuple[int, int], int]
+    ways: dict[tuple[int, int], list[Way]]
 
 
 class Kind(NamedTuple):
@@ -61,12 +104,15 @@ class Kind(NamedTuple):
         Memory that is held besides while one runs, of the devices whose memory may bind.
     cross : dict from (device, device) to int
         Ticks to cross to the next kind; without the pairs of devices that cannot cross.
+    fork : Fork, optional
+        Before the next kind.
     """
 
     time: dict[int, int]
     need: int
     beside: dict[int, int]
     cross: dict[tuple[int, int], int]
+    fork: Fork | None = None
 
 
 class Cycle(NamedTuple):
@@ -79,11 +125,14 @@ class Cycle(NamedTuple):
     kinds : list of Kind
     after : dict from (device, device) to int
         Ticks to cross from the last vertex to the next cycle.
+    fork : Fork, optional
+        Before the next cycle.
     """
 
     length: int
     kinds: list[Kind]
     after: dict[tuple[int, int], int]
+    fork: Fork | None = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +153,12 @@ class Path:
     same: list[tuple[int, int]]
     apart: list[tuple[int, int]]
 
+    @property
+    def forks(self) -> list[Fork]:
+        """All forks."""
+        inside = [kind.fork for cycle in self.cycles for kind in cycle.kinds]
+        return [each for each in (*inside, *(cycle.fork for cycle in self.cycles)) if each]
+
 
 @dataclass(frozen=True)
 class PathResult:
@@ -112,7 +167,7 @@ class PathResult:
     Attributes
     ----------
     devices : list of int, optional
-        A device for every vertex, in the order of the path.
+        A device for every vertex, in topological order.
     bound : int, optional
         A lower bound of the makespan in ticks.
     impossible : bool
@@ -126,12 +181,17 @@ class PathResult:
 
 def path_of_cycles(series: Series) -> Path | None:
     """Return the cycles of an instance; ``None`` if it is no path, or hardly repeats."""
-    order = series.instance.graph.topological_order.tolist()
-    sent = _sent(series, order)
+    stages = _stages(series.instance)
+    if stages is None:
+        return None
+    order = [v for v, _ in stages]
+    held = _held(series.instance)
+    sent = _sent(series, stages, held)
     if sent is None:
         return None
-    held = _held(series.instance)
-    split = _split(_kinds(series, order, held), np.array([*sent, -1]))
+    after, known = [*sent, _Sent(-1)], dict[_Sent, int]()
+    turns = np.array([known.setdefault(each, len(known)) for each in after])
+    split = _split(_kinds(series, order, held), turns)
     size = sum(kinds for _, kinds in split)
     if len(order) < _LEAST_LENGTH * size or size * series.devices**2 > _MOST_STEPS:
         return None
@@ -143,26 +203,22 @@ def path_of_cycles(series: Series) -> Path | None:
     }
     links, ends = series.links, [*(first for first, _ in split), len(order)]
     cycle_of = {order[first]: c for c, (first, _) in enumerate(split)}
-    return Path(
-        [
-            _cycle(series, order, [*sent, -1], (rooms, held), (first, end, kinds))
-            for (first, kinds), end in zip(split, ends[1:], strict=True)
-        ],
+    made = _Maker(series, stages, after, rooms, held)
+    cycles = [made.cycle(first, end, n) for (first, n), end in zip(split, ends[1:], strict=True)]
+    path = Path(
+        cycles,
         rooms,
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.mates[v] if v < w],
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.apart[v] if v < w],
     )
+    steps = sum(len(ways) for fork in path.forks for ways in fork.ways.values())
+    return path if steps <= _MOST_STEPS else None
 
 
 def repeats(instance: Instance) -> bool:
     """Return whether the graph is a path of few kinds of vertices, which cycles may divide."""
     graph, n = instance.graph, instance.vertices
-    if len(graph.edge_source) != n - 1:
-        return False
-    if (
-        max(np.bincount(ends, minlength=n).max() for ends in (graph.edge_source, graph.edge_target))
-        > 1
-    ):
+    if _stages(instance) is None:
         return False
     given = instance.durations
     times = given.times if isinstance(given, Durations) else graph.ops
@@ -190,14 +246,60 @@ def solve(path: Path, limits: Limits) -> Iterator[PathResult]:
         record_failure("the model of cycles", error)
 
 
-def _sent(series: Series, order: list[int]) -> list[int] | None:
-    """Return, for every vertex but the last, the row of delays to the next; ``None`` if no path."""
-    after = series.links.after
-    found: list[int] = []
-    for v, w in pairwise(order):
-        if [target for target, _ in after[v]] != [w]:
+def _stages(instance: Instance) -> list[tuple[int, list[int]]] | None:
+    """Return the vertices of a path, each with those of the fork behind it; ``None`` if it is none.
+
+    Vertices of a fork read the one before and are read by the one behind; nothing else jumps over,
+    and their devices can be enumerated.
+    """
+    graph = instance.graph
+    cut, found = is_cut(graph), list[tuple[int, list[int]]]()
+    stage = np.zeros(len(graph), dtype=np.int64)
+    for v in graph.topological_order.tolist():
+        if cut[v]:
+            found.append((v, []))
+        elif found:
+            found[-1][1].append(v)
+        else:
             return None
-        found.append(after[v][0][1])
+        stage[v] = len(found) - 1
+    source, target = graph.edge_source, graph.edge_target
+    ahead = stage[target] - stage[source]
+    # Out of a vertex of a fork, into the next stage; from one of the path, to its own fork or next.
+    fits = (ahead == 1) & cut[target] | (ahead == 0) & cut[source] & ~cut[target]
+    if not found or found[-1][1] or not fits.all():
+        return None
+    most = max(len(fork) for _, fork in found)
+    few = most < 32 and max(2, instance.devices) ** most <= _MOST_CHOICES
+    return found if few else None
+
+
+class _Sent(NamedTuple):
+    """Rows of delays to the next vertex (−1 without an edge), to its fork, and from there.
+
+    ``fork`` has what each vertex of the fork takes.
+    """
+
+    row: int
+    arrive: int = -1
+    leave: int = -1
+    fork: tuple[tuple[bytes, int, Fraction], ...] = ()
+
+
+def _sent(
+    series: Series, stages: Sequence[tuple[int, list[int]]], held: list[Fraction]
+) -> list[_Sent] | None:
+    """Return what is between every vertex and the next; ``None`` if forks are not of that kind."""
+    links, found = series.links, list[_Sent]()
+    for (v, fork), (w, _) in pairwise(stages):
+        rows = dict(links.after[v])
+        arrive = {rows.pop(u) for u in fork}
+        leave = {row for u in fork for _, row in links.after[u]}
+        if len(arrive) > 1 or len(leave) > 1 or any(links.mates[u] or links.apart[u] for u in fork):
+            return None
+        takes = [(series.duration[u].tobytes(), int(series.charge[u]), held[u]) for u in fork]
+        into, out = (*arrive, *leave) if fork else (-1, -1)
+        found.append(_Sent(rows.get(w, -1), into, out, tuple(takes)))
     return found
 
 
@@ -262,29 +364,99 @@ def _split(kind: NDArray[np.int64], sent: NDArray[np.int64]) -> list[tuple[int, 
     return found
 
 
-def _cycle(
-    series: Series,
-    order: list[int],
-    sent: list[int],
-    memory: tuple[dict[int, int], list[Fraction]],
-    where: tuple[int, int, int],
-) -> Cycle:
-    """Return the cycle from a first vertex up to an end, of so many kinds."""
-    (rooms, held), (first, end, kinds) = memory, where
-    limits = series.instance.cluster.memory
-    found: list[Kind] = []
-    for i in range(first, first + kinds):
-        v = order[i]
+@dataclass(frozen=True)
+class _Maker:
+    """Makes cycles of an instance, from a first vertex up to an end."""
+
+    series: Series
+    stages: list[tuple[int, list[int]]]
+    sent: list[_Sent]
+    rooms: dict[int, int]
+    held: list[Fraction]
+
+    def cycle(self, first: int, end: int, kinds: int) -> Cycle:
+        found: list[Kind] = []
+        for i in range(first, first + kinds):
+            body = self._body(self.stages[i][0])
+            inside = i + 1 < end
+            cross = _crossings(self.series, self.sent[i].row) if inside else {}
+            found.append(Kind(*body, cross, self._fork(i) if inside else None))
+        after = _crossings(self.series, self.sent[end - 1].row)
+        return Cycle(end - first, found, after, self._fork(end - 1))
+
+    def _body(self, v: int) -> Body:
+        series, limits = self.series, self.series.instance.cluster.memory
         time = {d: t for d, t in enumerate(series.duration[v].tolist()) if t >= 0}
         beside = {
-            d: room - math.floor((limit - held[v]) / series.unit)
-            for d, room in rooms.items()
+            d: room - math.floor((limit - self.held[v]) / series.unit)
+            for d, room in self.rooms.items()
             # What takes no time holds nothing.
             if (limit := limits[d]) is not None and time.get(d)
         }
-        cross = _crossings(series, sent[i]) if i + 1 < end else {}
-        found.append(Kind(time, int(series.charge[v]), beside, cross))
-    return Cycle(end - first, found, _crossings(series, sent[end - 1]))
+        return Body(time, int(series.charge[v]), beside)
+
+    def _fork(self, stage: int) -> Fork | None:
+        """Return the fork behind a vertex, if there is one."""
+        vertices, sent = self.stages[stage][1], self.sent[stage]
+        if not vertices:
+            return None
+        bodies = [self._body(v) for v in vertices]
+        arrive, leave = (_crossings(self.series, row) for row in (sent.arrive, sent.leave))
+        direct = _crossings(self.series, sent.row)
+        ends = [*self.series.duration[[self.stages[i][0] for i in (stage, stage + 1)]]]
+        ways = {
+            (d, e): self._ways(bodies, arrive, leave, (d, e))
+            for d in np.flatnonzero(ends[0] >= 0).tolist()
+            for e in np.flatnonzero(ends[1] >= 0).tolist()
+            if d == e or sent.row < 0 or (d, e) in direct
+        }
+        ways = {
+            pair: [way._replace(ticks=max(way.ticks, direct.get(pair, 0))) for way in found]
+            for pair, found in ways.items()
+        }
+        return Fork(bodies, arrive, leave, {p: self._best(bodies, w) for p, w in ways.items()})
+
+    def _ways(
+        self,
+        bodies: list[Body],
+        arrive: dict[tuple[int, int], int],
+        leave: dict[tuple[int, int], int],
+        ends: tuple[int, int],
+    ) -> list[Way]:
+        """Return all devices that the vertices of a fork may have.
+
+        They reach a device at the same time, and leave it alike, so that their order there does not
+        matter: the last one ends when all their time has passed.
+        """
+        d, e = ends
+        usable = {
+            f: (0 if d == f else arrive[d, f]) + (0 if f == e else leave[f, e])
+            for f in range(self.series.devices)
+            if (d == f or (d, f) in arrive) and (f == e or (f, e) in leave)
+        }
+        found = []
+        for devices in product(*([f for f in body.time if f in usable] for body in bodies)):
+            load = Counter[int]()
+            for body, f in zip(bodies, devices, strict=True):
+                load[f] += body.time[f]
+            found.append(Way(max(usable[f] + load[f] for f in load), devices))
+        return found
+
+    def _best(self, bodies: list[Body], ways: list[Way]) -> list[Way]:
+        """Return the ways that no other one beats in time and in memory that may bind."""
+        if not ways:
+            return []
+        rows = np.zeros((len(ways), 1 + self.series.devices), dtype=np.int64)
+        for row, way in zip(rows, ways, strict=True):
+            row[0] = way.ticks
+            for body, d in zip(bodies, way.devices, strict=True):
+                row[1 + d] += body.need if d in self.rooms else 0
+        order = np.lexsort(rows.T[::-1])
+        kept: list[int] = []
+        for i in order.tolist():
+            if not kept or not (rows[kept] <= rows[i]).all(axis=1).any():
+                kept.append(i)
+        return [ways[i] for i in kept]
 
 
 def _crossings(series: Series, row: int) -> dict[tuple[int, int], int]:

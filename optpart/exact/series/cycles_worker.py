@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise, permutations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from ortools.sat.python import cp_model
 
 from optpart.exact import cp_sat
 from optpart.exact.messages import Incumbent, Limits, Send, serve
-from optpart.exact.series.cycles import Cycle, Path
+from optpart.exact.series.cycles import Body, Cycle, Fork, Kind, Path, Way
 
 #: Devices up to which every set of them gets a constraint of its own.
 _FEW = 8
@@ -33,7 +34,71 @@ def main() -> None:
 
 
 def _solve(path: Path, limits: Limits, send: Send) -> None:
-    cp_sat.solve(lambda: PathModel(path), limits, send)
+    def tune(parameters: Any) -> None:
+        # With forks, the relaxation is strong if the solver heeds all of it; else it takes longer.
+        parameters.linearization_level = 2 if path.forks else 1
+
+    cp_sat.solve(lambda: PathModel(path), limits, send, tune)
+
+
+class _Steps:
+    """Numbers of steps between two devices, by the ways through a fork if there is one.
+
+    Attributes
+    ----------
+    number : variable
+        Of all of them.
+    ways : list of (Way, variable)
+    cost : list of expression
+    """
+
+    def __init__(self, model: cp_model.CpModel, ways: Sequence[Way], most: int) -> None:
+        self.ways = [(way, model.new_int_var(0, most, "")) for way in ways]
+        self.number = self.ways[0][1]
+        if len(ways) > 1:
+            self.number = model.new_int_var(0, most, "")
+            model.add(self.number == cp_model.LinearExpr.sum([x for _, x in self.ways]))
+        self.cost: list[cp_model.LinearExprT] = [way.ticks * x for way, x in self.ways if way.ticks]
+
+    def taken(self, value: cp_sat.Value) -> list[tuple[int, ...]]:
+        """Return the devices in the fork for every step."""
+        return [way.devices for way, x in self.ways for _ in range(value(x))]
+
+
+class _Bodies:
+    """The vertices of a fork, of all its repetitions.
+
+    Attributes
+    ----------
+    fork : Fork
+    steps : dict from (device, device) to _Steps
+    number : int
+        How often it is repeated.
+    """
+
+    def __init__(self, fork: Fork, steps: dict[tuple[int, int], _Steps], number: int) -> None:
+        self.fork, self.steps, self.number = fork, steps, number
+
+    def on(self, device: int, need: int) -> list[cp_model.LinearExprT]:
+        """Return how many of some need there are on a device."""
+        bodies = self.fork.bodies
+        counts = [
+            (x, sum(d == device and bodies[b].need == need for b, d in enumerate(way.devices)))
+            for steps in self.steps.values()
+            for way, x in steps.ways
+        ]
+        return [count * x for x, count in counts if count]
+
+
+def _options(
+    cross: dict[tuple[int, int], int], fork: Fork | None, pair: tuple[int, int]
+) -> Sequence[Way]:
+    """Return the ways between two devices."""
+    if fork is not None:
+        return fork.ways.get(pair, [])
+    if pair[0] == pair[1]:
+        return [Way(0, ())]
+    return [Way(cross[pair], ())] if pair in cross else []
 
 
 class _CycleModel:
@@ -56,21 +121,24 @@ class _CycleModel:
         self.last = self.first if cycle.length == 1 else {d: literal("") for d in kinds[end].time}
         model.add_exactly_one(self.first.values())
         model.add_exactly_one(self.last.values())
-        self.steps: dict[tuple[_State, _State], cp_model.IntVar] = {}
+        self.steps: dict[tuple[_State, _State], _Steps] = {}
+        self.bodies: list[_Bodies] = []
         self.cost: list[cp_model.LinearExprT] = []
         into: dict[_State, list[cp_model.LinearExprT]] = defaultdict(list)
         out: dict[_State, list[cp_model.LinearExprT]] = defaultdict(list)
         for p, kind in enumerate(kinds):
             most, q = (cycle.length - 1 - p + k - 1) // k, (p + 1) % k
+            inside: dict[tuple[int, int], _Steps] = {}
             for d in kind.time:
                 for e in kinds[q].time if most else ():
-                    if d == e or (d, e) in kind.cross:
-                        step = model.new_int_var(0, most, "")
-                        self.steps[(p, d), (q, e)] = step
-                        out[p, d].append(step)
-                        into[q, e].append(step)
-                        if d != e:
-                            self.cost.append(kind.cross[d, e] * step)
+                    if ways := _options(kind.cross, kind.fork, (d, e)):
+                        steps = inside[d, e] = _Steps(model, ways, most)
+                        self.steps[(p, d), (q, e)] = steps
+                        out[p, d].append(steps.number)
+                        into[q, e].append(steps.number)
+                        self.cost += steps.cost
+            if kind.fork is not None:
+                self.bodies.append(_Bodies(kind.fork, inside, most))
         for d, begins in self.first.items():
             into[0, d].append(begins)
         for d, ends in self.last.items():
@@ -102,10 +170,10 @@ class _CycleModel:
         ways: dict[_State, list[cp_model.LinearExprT]] = defaultdict(list)
         for d, begins in self.first.items():
             ways[0, d].append(begins)
-        for (one, other), step in self.steps.items():
+        for (one, other), steps in self.steps.items():
             if one != other:
                 taken = model.new_bool_var("")
-                model.add(step >= taken)
+                model.add(steps.number >= taken)
                 model.add(rank[other] >= rank[one] + 1).only_enforce_if(taken)
                 ways[other].append(taken)
         for state, literal in used.items():
@@ -118,8 +186,8 @@ class _CycleModel:
         sizes = range(1, len(devices) + 1 if len(devices) <= _FEW else 2)
         for inside in (set(each) for size in sizes for each in combinations(devices, size)):
             enter: list[cp_model.LinearExprT] = [
-                step
-                for ((_, d), (_, e)), step in self.steps.items()
+                steps.number
+                for ((_, d), (_, e)), steps in self.steps.items()
                 if d not in inside and e in inside
             ]
             enter += [begins for d, begins in self.first.items() if d in inside]
@@ -134,16 +202,21 @@ class _CycleModel:
     def found(self, value: cp_sat.Value) -> list[int]:
         """Return the device of every vertex of the cycle: an Eulerian trail (Hierholzer)."""
         left: dict[_State, list[_State]] = defaultdict(list)
-        for (one, other), step in self.steps.items():
-            left[one] += [other] * value(step)
+        ways: dict[tuple[_State, _State], list[tuple[int, ...]]] = {}
+        for (one, other), steps in self.steps.items():
+            left[one] += [other] * value(steps.number)
+            ways[one, other] = steps.taken(value)
         way = [(0, next(d for d, begins in self.first.items() if value(begins)))]
-        trail: list[int] = []
+        trail: list[_State] = []
         while way:
             if left[way[-1]]:
                 way.append(left[way[-1]].pop())
             else:
-                trail.append(way.pop()[1])
-        return trail[::-1]
+                trail.append(way.pop())
+        found = [trail[-1][1]]
+        for one, other in pairwise(trail[::-1]):
+            found += [*ways[one, other].pop(), other[1]]
+        return found
 
 
 class _Amount:
@@ -158,6 +231,8 @@ class _Amount:
     cycles : set of _CycleModel
     on : literal
         Whether the last of these cycles uses the device.
+    forks : bool
+        Whether vertices of forks are among them, which the literal does not count.
     """
 
     def __init__(self) -> None:
@@ -165,6 +240,7 @@ class _Amount:
         self.number = 0
         self.cycles: set[_CycleModel] = set()
         self.on: cp_model.LinearExprT = 0
+        self.forks = False
 
     def add(self, cycle: _CycleModel, kind: int, device: int) -> None:
         """Count the vertices of one kind of a cycle, too."""
@@ -172,6 +248,13 @@ class _Amount:
         self.number += cycle.number(kind)
         self.cycles.add(cycle)
         self.on = cycle.on[device]
+
+    def add_fork(self, bodies: _Bodies, need: int, device: int) -> None:
+        """Count the vertices of a fork, too."""
+        if visits := bodies.on(device, need):
+            self.visits += visits
+            self.number += bodies.number * sum(body.need == need for body in bodies.fork.bodies)
+            self.forks = True
 
 
 def _edges(x: NDArray[np.int64], y: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -195,9 +278,11 @@ def _exchanges(path: Path) -> Iterator[tuple[int, int]]:
     the largest part of all to which the devices before allow it to be renamed.
     """
     kinds = [kind for cycle in path.cycles for kind in cycle.kinds]
-    devices = range(1 + max(d for kind in kinds for d in kind.time))
+    every: list[Kind | Body] = [*kinds, *(body for fork in path.forks for body in fork.bodies)]
+    devices = range(1 + max(d for each in every for d in each.time))
     tables = [kind.cross for kind in kinds] + [cycle.after for cycle in path.cycles]
-    rows = [*(kind.time for kind in kinds), *(kind.beside for kind in kinds), path.capacity]
+    tables += [table for fork in path.forks for table in (fork.arrive, fork.leave)]
+    rows = [*(each.time for each in every), *(each.beside for each in every), path.capacity]
     tables += [{(d, d): x for d, x in row.items()} for row in rows]
     cost = np.array(
         [[[table.get((d, e), -1) for e in devices] for d in devices] for table in tables]
@@ -219,6 +304,9 @@ class PathModel:
         self.model = cp_model.CpModel()
         self.cycles = [_CycleModel(self.model, cycle) for cycle in path.cycles]
         cost = [term for cycle in self.cycles for term in cycle.cost]
+        #: Steps from each cycle to the next, and what is in the forks of all.
+        self.between: list[dict[tuple[int, int], _Steps]] = []
+        self.bodies = [bodies for cycle in self.cycles for bodies in cycle.bodies]
         for one, other in zip(self.cycles, self.cycles[1:], strict=False):
             cost += self._between(one, other)
         self._memory()
@@ -238,20 +326,23 @@ class PathModel:
 
     def _between(self, one: _CycleModel, other: _CycleModel) -> list[cp_model.LinearExprT]:
         """Let the tensor between two cycles cross, and return what it costs."""
-        after = one.cycle.after
+        after, fork = one.cycle.after, one.cycle.fork
         crossing = {
-            (d, e): self.model.new_bool_var("")
+            (d, e): _Steps(self.model, ways, 1)
             for d in one.last
             for e in other.first
-            if d == e or (d, e) in after
+            if (ways := _options(after, fork, (d, e)))
         }
         for d, ends in one.last.items():
-            out = [x for (sender, _), x in crossing.items() if sender == d]
+            out = [x.number for (sender, _), x in crossing.items() if sender == d]
             self.model.add(cp_model.LinearExpr.sum(out) == ends)
         for e, begins in other.first.items():
-            into = [x for (_, receiver), x in crossing.items() if receiver == e]
+            into = [x.number for (_, receiver), x in crossing.items() if receiver == e]
             self.model.add(cp_model.LinearExpr.sum(into) == begins)
-        return [after[pair] * x for pair, x in crossing.items() if pair in after]
+        self.between.append(crossing)
+        if fork is not None:
+            self.bodies.append(_Bodies(fork, crossing, 1))
+        return [term for x in crossing.values() for term in x.cost]
 
     def _memory(self) -> None:
         for d, room in self.path.capacity.items():
@@ -260,6 +351,9 @@ class PathModel:
                 for p, kind in enumerate(cycle.cycle.kinds):
                     if d in kind.time and kind.need:
                         amounts[kind.need].add(cycle, p, d)
+            for bodies in self.bodies:
+                for need in {body.need for body in bodies.fork.bodies} - {0}:
+                    amounts[need].add_fork(bodies, need, d)
             held = cp_model.LinearExpr.sum([n * x for n, a in amounts.items() for x in a.visits])
             beside = [
                 (used, cycle.cycle.kinds[p].beside.get(d, 0))
@@ -268,7 +362,11 @@ class PathModel:
                 if e == d
             ]
             # Whatever the device runs, so much is held besides.
-            free = max(0, room - min((extra for _, extra in beside), default=0))
+            extras = [
+                body.beside.get(d, 0) for each in self.bodies for body in each.fork.bodies
+                if d in body.time
+            ]  # fmt: skip
+            free = max(0, room - min((*(extra for _, extra in beside), *extras), default=0))
             self.model.add(held <= free)
             for used, extra in beside:
                 if extra > room:
@@ -317,9 +415,14 @@ class PathModel:
                     x_j = total(amounts[need].visits)
                     terms.append(more * (1 - x_j if held[j] else x_j))
                 self.model.add(load <= total(terms))
-                if not any(held) and len(one.cycles | other.cycles) == 1:
+                apart = one.forks or other.forks
+                if not any(held) and not apart and len(one.cycles | other.cycles) == 1:
                     self.model.add(load <= limits[held] * one.on)
 
     def found(self, value: cp_sat.Value) -> Incumbent:
-        """Return the device of every vertex, in the order of the path."""
-        return Incumbent(np.array([d for each in self.cycles for d in each.found(value)], np.int32))
+        """Return the device of every vertex, in topological order."""
+        found = self.cycles[0].found(value)
+        for steps, cycle in zip(self.between, self.cycles[1:], strict=True):
+            found += [d for each in steps.values() for way in each.taken(value) for d in way]
+            found += cycle.found(value)
+        return Incumbent(np.array(found, np.int32))

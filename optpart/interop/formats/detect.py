@@ -101,7 +101,7 @@ class Format:
 #: What a step of a language model is: the fields of :class:`~optpart.interop.formats.llm.Step`.
 STEP = (
     "mode", "batch", "tokens", "context", "kv_dtype", "activations", "granularity", "tied",
-    "logits", "reserve", "prefill_tokens",
+    "logits", "reserve", "prefill_tokens", "expert_use", "expert_groups",
 )  # fmt: skip
 
 

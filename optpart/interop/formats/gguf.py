@@ -109,7 +109,9 @@ TENSORS = {place: _beginnings(place) for place in (EMBEDDING, ATTENTION, MLP, NO
 #: Architectures that compute attention and feed-forward of the same input.
 _PARALLEL = frozenset({"falcon", "phi2", "gptj", "command-r", "cohere2"})
 #: Of so many blocks, all but the last have a window; elsewhere all have it.
-_WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6}
+_WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6, "llama4": 4}
+#: Architectures whose windows stand side by side, and their length if the file has none.
+_CHUNKS = {"llama4": 8192}
 
 
 def sniff(content: bytes) -> bool:
@@ -357,15 +359,18 @@ def _transformer(header: _Header, path: Path) -> Transformer:
     width = hidden // heads[0]
     key_width = entries.whole("attention.key_length", width)
     value_width = entries.whole("attention.value_length", width)
-    window = entries.whole("attention.sliding_window", 0, least=0)
+    chunk = _CHUNKS.get(entries.architecture, 0)
+    window = entries.whole("attention.sliding_window", chunk, least=0)
     period = _WINDOW_PERIODS.get(entries.architecture, 0)
+    limited = {n for n in range(blocks) if window and not (period and n % period == period - 1)}
     layers = tuple(
         Layer(
             heads[number],
             kv_heads[number],
             key_width,
             value_width,
-            window if window and not (period and number % period == period - 1) else None,
+            window if number in limited else None,
+            chunked=bool(chunk) and number in limited,
         )
         for number in range(blocks)
     )

@@ -9,7 +9,8 @@ need be behind them. Of a model in several files, name ``model.safetensors.index
 and tells tensors and shapes.
 
 ``config.json`` tells what shapes do not: heads, mixtures of experts, windows, tied embeddings,
-under the names that the models of Hugging Face's transformers use. Which part of a block a tensor
+under the names that the models of Hugging Face's transformers use. Of models that also see, the
+language model alone is read, and what is left out is said. Which part of a block a tensor
 belongs to follows from its name: decoders (Llama, Mixtral, GPT-2, …), encoders (BERT, ViT), and
 both together (T5, Whisper). Masks and rotations that old files hold are skipped, since they are
 computed today, and so are blocks that predict further tokens. Under latent attention (DeepSeek),
@@ -59,7 +60,9 @@ _CONFIG_TYPES = {
 _IN_BLOCK = re.compile(r"((?:.*?\.)?(?:layers|layer|h|blocks|block))\.(\d{1,6})\.(.+)")
 _ENCODER, _DECODER = (re.compile(rf"(?:model\.)?{stack}\..+") for stack in ("encoder", "decoder"))
 _KEY_MATRIX = re.compile(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight")
-_EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn)\.experts\.")
+_EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn|feed_forward)\.experts\.")
+#: What a model that has ``text_config`` sees with.
+_SEEING = re.compile(r"(?:model\.)?(?:vision_tower|vision_model|visual|multi_modal_projector)\..+")
 #: What transformers computes today; old files still hold it.
 _COMPUTED = re.compile(r"(.*\.)?(rotary_emb\.inv_freq|masked_bias|attn\.bias|attention\.bias)")
 #: Tensors in blocks, by the beginning of the rest of their names.
@@ -101,7 +104,7 @@ _KEYS = {
     "number of key-value heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv"),
     "vocabulary": ("vocab_size",),
     "width of a head": ("head_dim", "d_kv"),
-    "window": ("sliding_window",),
+    "window": ("attention_chunk_size", "sliding_window"),
     "number of experts": ("num_local_experts", "num_experts", "n_routed_experts"),
     "number of experts used": ("num_experts_per_tok",),
     "number of positions": ("max_position_embeddings", "n_positions", "n_ctx"),
@@ -125,14 +128,16 @@ _OF_STACK = {
 }
 
 #: Of so many blocks, all but the last have a window; elsewhere all have it.
-_WINDOW_PERIODS = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "gemma3_text": 6}
+_WINDOW_PERIODS = {"gemma2": 2, "gpt_oss": 2, "cohere2": 4, "gemma3_text": 6, "llama4_text": 4}
 #: Models that are encoders though their blocks are not called so, and those whose norm is RMS
 #: under another key.
 _ENCODERS = frozenset({"vit", "deit", "dinov2"})
 _RMS = frozenset({"t5", "mt5", "umt5"})
 _ENCODER_BLOCK = re.compile(r"(?:\w+\.)?encoder\.(?:layer|layers|block)\.\d")
 #: A matrix that makes words of states.
-_WORDS = re.compile(r"(?:lm_head|embed_out|proj_out|cls\.predictions\.decoder)\.weight")
+_WORDS = re.compile(
+    r"(?:language_model\.)?(?:lm_head|embed_out|proj_out|cls\.predictions\.decoder)\.weight"
+)
 _EMBEDDED = re.compile(r"(?:.*\.)?(?:embed_tokens|wte|word_embeddings|embed_in|shared)\.weight")
 _PARALLEL = frozenset({"phi", "gptj", "cohere", "cohere2"})
 
@@ -217,6 +222,10 @@ def modules(path: str | Path) -> Modules:
         else:
             tensors = [name for name in _opened(path)[1] if not _COMPUTED.fullmatch(name)]
             names = {**{name: name for name in tensors}, **dict(_unwritten(tensors))}
+        seeing = next(filter(_SEEING.fullmatch, names), None)
+        if seeing is not None:
+            problem = f"also sees ({seeing}), and a plan has no device for that"
+            raise InputError("", problem, "give the language model alone")
         vertices = _parts(names)
         inside: dict[str, set[str]] = {}
         for name, vertex in vertices.items():
@@ -319,13 +328,16 @@ class _Config:
         window = self.whole("window", 0)
         if self["use_sliding_window"] is False:
             window = 0
+        limited = {each for each in range(blocks) if window and self._has_window(each, blocks)}
+        chunked = self["attention_chunk_size"] is not None
         return tuple(
             Layer(
                 heads,
                 self._kv_heads(heads),
                 width,
                 width,
-                window if window and self._has_window(number, blocks) else None,
+                window if number in limited else None,
+                chunked=chunked and number in limited,
             )
             for number in range(blocks)
         )
@@ -340,7 +352,12 @@ class _Config:
         if kinds is not None:
             if not isinstance(kinds, list) or len(kinds) != blocks:
                 raise InputError("layer_types", shown(kinds), f"give a list of {blocks}")
-            return bool(kinds[number] == "sliding_attention")
+            return kinds[number] in ("sliding_attention", "chunked_attention")
+        rotated = self["no_rope_layers"]  # which is 1 where positions are rotated
+        if self["attention_chunk_size"] is not None and rotated:
+            if not isinstance(rotated, list) or len(rotated) != blocks:
+                raise InputError("no_rope_layers", shown(rotated), f"give a list of {blocks}")
+            return bool(rotated[number])
         from_block = self["max_window_layers"]
         if is_whole(from_block, 0, 10**9):
             return number >= int(from_block)
@@ -352,6 +369,13 @@ class _Config:
 def _transformer(
     tensors: Mapping[str, Weight], document: Mapping[str, Any], path: Path
 ) -> Transformer:
+    seeing = [name for name in tensors if _SEEING.fullmatch(name)]
+    if seeing and isinstance(document.get("text_config"), dict):
+        count = sum(tensors[name].elements for name in seeing)
+        tensors = {name: weight for name, weight in tensors.items() if name not in seeing}
+        model = _transformer(tensors, document, path)
+        said = f"Left out: {count:,} parameters of what sees; the model reads words only."
+        return replace(model, assumed=(*model.assumed, said))
     whole = _Stack(tensors, _Config(document), document, path)
     if not _has_both(tensors):
         return whole.transformer()

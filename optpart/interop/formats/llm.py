@@ -7,8 +7,11 @@ they belong; :func:`chain` turns it into a workload of one :class:`Step`. All si
 Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attention`` and
 ``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
 ``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
-experts. Each vertex hands its hidden states on to the next: batch x tokens x hidden numbers; a
-router also hands on which experts every token uses, and with what weights. Models of an encoder
+experts; or several groups of experts are, ``block.0.experts.0``, …, which need not wait for each
+other, and ``block.0.sum`` adds up what they and the router hand on. Each vertex hands its hidden
+states on to the next: batch x tokens x hidden numbers; a router also hands on which experts every
+token uses, and with what weights. A group reads the states of all tokens and hands on a sum for
+each. Models of an encoder
 alone have neither cache nor causal mask, and no norm or head if their weights have none. A model of
 encoder and decoder has two such chains, ``encoder.embedding``, … and ``decoder.embedding``, …,
 ``head``; every block of the decoder reads what the encoder ends with. One step computes both.
@@ -31,9 +34,10 @@ Work
 
 Bytes
     A vertex reads its weights once, of the embedding only the rows of the tokens, of experts as
-    many as the tokens can use. It reads its input and writes its output. Attention also reads the
-    positions that it attends to and writes those of new tokens. Intermediate results inside a
-    vertex stay in caches, as fused kernels keep them.
+    many as the tokens can use, or are expected to use by counts
+    (:mod:`~optpart.interop.formats.llm_experts`). It reads its input and writes its output.
+    Attention also reads the positions that it attends to and writes those of new tokens.
+    Intermediate results inside a vertex stay in caches, as fused kernels keep them.
 
 *Decoding* computes ``tokens`` new tokens per sequence (1) at the end of ``context`` positions:
 every weight is read for few operations. *Prefilling* computes ``tokens`` tokens (``context``) from
@@ -43,17 +47,19 @@ an empty cache: each weight read serves them all. A decoding step may read part 
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
 from optpart.base.limits import MOST_TOKENS, check_size
+from optpart.base.rounding import number as shortened
+from optpart.interop.formats.llm_experts import MOST_GROUPS, UNIFORM, Counts, Group, use_of
 from optpart.interop.formats.operator_cost import (
     NORMALIZATION,
     RMS_NORMALIZATION,
@@ -90,6 +96,7 @@ EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
 )  # fmt: skip
 #: The part of a feed-forward that is a mixture of experts.
 EXPERTS = "experts"
+_SUM = "sum"
 
 GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
 
@@ -167,6 +174,8 @@ class Layer(NamedTuple):
         How many positions a token attends to at most, itself included.
     latent : int or None
         Elements of a position in the cache, if keys and values of all heads are made of them.
+    chunked : bool
+        Whether windows stand side by side: a token attends to those before it in its own one.
     """
 
     heads: int
@@ -175,6 +184,7 @@ class Layer(NamedTuple):
     value_width: int
     window: int | None = None
     latent: int | None = None
+    chunked: bool = False
 
 
 @dataclass(frozen=True)
@@ -286,6 +296,12 @@ class Step:
     prefill_tokens : int, optional
         Tokens of the prompt of one more sequence that a decoding step reads beside its new ones:
         the last ones of ``context`` positions (chunked prefill).
+    expert_use : path, ``"uniform"``, or sequence of sequence of int, optional
+        How often each expert of each mixture was used
+        (:mod:`~optpart.interop.formats.llm_experts`); by default, the tokens of a step use as many
+        different ones as they can.
+    expert_groups : int, optional
+        Vertices that the experts of a block are split into, ≥ 2.
 
     Raises
     ------
@@ -304,6 +320,8 @@ class Step:
     logits: str = "last"
     reserve: int | str | None = None
     prefill_tokens: int | None = None
+    expert_use: str | Path | Counts | None = None
+    expert_groups: int | None = None
 
     def __post_init__(self) -> None:
         if self.reserve is not None:
@@ -325,6 +343,9 @@ class Step:
         ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
+        if self.expert_groups is not None and not is_whole(self.expert_groups, 2, MOST_GROUPS):
+            remedy = f"give a whole number of 2 to {MOST_GROUPS}"
+            raise InputError("expert_groups", shown(self.expert_groups), remedy)
 
 
 def type_named(name: str, place: str) -> str:
@@ -386,7 +407,7 @@ def check(model: Transformer) -> Transformer:
     for number, layer in enumerate(model.layers):
         for what, count in layer._asdict().items():
             absent = count is None and what in ("window", "latent")
-            if not absent and not is_whole(count, 1, MOST_TOKENS):
+            if not absent and what != "chunked" and not is_whole(count, 1, MOST_TOKENS):
                 problem = f"{what.replace('_', ' ')}: {shown(count)}"
                 remedy = f"give a whole number of 1 to {MOST_TOKENS}"
                 raise InputError(f"{model.name}, block {number}", problem, remedy)
@@ -435,6 +456,7 @@ def chain(model: Transformer, step: Step) -> Workload:
     if encoder is not None:
         chains.insert(0, encoder)
     builder, vertices = GraphBuilder(), [vertex for each in chains for vertex in each.vertices]
+    check_size(len(vertices), place=model.name)
     for vertex in vertices:
         if max(vertex.flops, vertex.read, vertex.written, vertex.memory) >= 2**63:
             raise InputError(
@@ -444,8 +466,9 @@ def chain(model: Transformer, step: Step) -> Workload:
             )
         builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
     for each in chains:
-        for source, target in itertools.pairwise(each.vertices):
-            builder.edge(source.name, target.name)
+        for v, vertex in enumerate(each.vertices):
+            for back in vertex.reads if v else ():
+                builder.edge(each.vertices[v - back].name, vertex.name)
         if each.shared:
             builder.colocate(*each.shared)
     if encoder is not None:
@@ -481,7 +504,7 @@ class _Cost(NamedTuple):
     """A vertex: its kind and precision, operations, bytes read and written, memory, output.
 
     ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
-    memory are keys and values.
+    memory are keys and values, and ``reads`` how far before it those are whose output it reads.
     """
 
     name: str
@@ -494,6 +517,7 @@ class _Cost(NamedTuple):
     output: int
     crosses: bool = False
     cached: int = 0
+    reads: tuple[int, ...] = (1,)
 
 
 class _Chain:
@@ -535,17 +559,32 @@ class _Chain:
         self.shares = model.tied and (step.tied or ("copy" if model.copied else "share")) == "share"
         every = step.logits == "all" or not model.causal
         self.positions = self.computed if every else self.sequences
-        mixture = any(weight.experts for weight in model.weights)
-        if step.granularity == THIRDS and not mixture:
+        #: Blocks with a mixture, by their order.
+        mixtures = sorted({w.layer for w in model.weights if w.experts and w.layer is not None})
+        self.mixture = {number: m for m, number in enumerate(mixtures)}
+        if step.granularity == THIRDS and not mixtures:
             remedy = f"give {BLOCKS} or {HALVES}"
             raise InputError("granularity", "the model has no experts", remedy)
-        self.granularity = step.granularity or (THIRDS if model.apart and mixture else BLOCKS)
+        self._check_groups()
+        apart = mixtures and (model.apart or step.expert_groups)
+        self.granularity = step.granularity or (THIRDS if apart else BLOCKS)
+        size_of = model.experts, model.experts_used
+        self.use = use_of(step.expert_use, size_of, len(mixtures), self.computed)
         self.hidden = self._states(self.computed)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
         self.vertices = self._costed()
         self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
+
+    def _check_groups(self) -> None:
+        groups, granularity = self.step.expert_groups, self.step.granularity
+        if groups and granularity not in (None, THIRDS):
+            problem = f"{groups}, but blocks are split into {granularity}"
+            raise InputError("expert_groups", problem, f"give the granularity {THIRDS}")
+        if groups and groups > self.model.experts:
+            problem = f"{groups} groups of {self.model.experts} experts"
+            raise InputError("expert_groups", problem, "give fewer, or leave the option out")
 
     def _prompt(self) -> int:
         """Return the tokens of a prompt that are read beside."""
@@ -619,8 +658,30 @@ class _Chain:
         chosen = self.computed * self.model.experts_used * 8
         router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
         router = router._replace(written=router.written + chosen, output=router.output + chosen)
-        mixture = self._feed_forward(number, EXPERTS, experts)
-        return [attention, router, mixture._replace(read=mixture.read + chosen)]
+        groups = self.use.groups(self.mixture[number], self.step.expert_groups or 1)
+        names = [f"{EXPERTS}.{g}" for g in range(len(groups))] if len(groups) > 1 else [EXPERTS]
+        parts = [
+            self._feed_forward(number, name, experts, group)
+            for name, group in zip(names, groups, strict=True)
+        ]
+        parts = [
+            part._replace(read=part.read + chosen, reads=(back,))
+            for back, part in enumerate(parts, 1)
+        ]
+        return [attention, router, *parts, *([self._sum(number, router, parts)] * (len(parts) > 1))]
+
+    def _sum(self, number: int, router: _Cost, groups: Sequence[_Cost]) -> _Cost:
+        return _Cost(
+            name=f"block.{number}.{_SUM}",
+            kind="Add",
+            precision=self.activations,
+            flops=len(groups) * self.computed * self.model.hidden,
+            read=router.output + sum(group.output for group in groups),
+            written=self.hidden,
+            memory=0,
+            output=self.hidden,
+            reads=tuple(range(1, len(groups) + 2)),
+        )
 
     def _whole(self, number: int, attention: _Cost, mlp: _Cost) -> _Cost:
         held = [w for place in (ATTENTION, CROSS, MLP) for w in self._of_block(place, number)]
@@ -645,8 +706,9 @@ class _Chain:
         flops, weights = self._product(held)
         end = self.past + self.tokens
         window = layer.window or self.context
-        attended = self.batch * min(end, window + self.tokens - 1)
-        attended += min(self.context, window + self.prompt - 1) if self.prompt else 0
+        attended = self.batch * _attended(layer, self.past, end)
+        if self.prompt:
+            attended += _attended(layer, self.context - self.prompt, self.context)
         cached = size(self.kv_dtype, (layer.kv_heads * layer.key_width,))
         cached += size(self.kv_dtype, (layer.kv_heads * layer.value_width,))
         if layer.latent is not None:
@@ -655,8 +717,8 @@ class _Chain:
             cached = 0
         width = layer.key_width + layer.value_width
         # Scores that the causal mask hides are not computed at all, so that nothing is masked.
-        pairs = _pairs(self.tokens, self.past, window) if self.model.causal else self.tokens**2
-        pairs = self.batch * pairs + _pairs(self.prompt, self.context - self.prompt, window)
+        pairs = _pairs(layer, self.past, end) if self.model.causal else self.tokens**2
+        pairs = self.batch * pairs + _pairs(layer, self.context - self.prompt, self.context)
         scores = layer.heads * pairs
         cost = _Cost(
             name=f"block.{number}.attention",
@@ -689,8 +751,12 @@ class _Chain:
             crosses=True,
         )
 
-    def _feed_forward(self, number: int, part: str, held: list[Weight]) -> _Cost:
-        flops, weights = self._product(held)
+    def _feed_forward(
+        self, number: int, part: str, held: list[Weight], group: Group | None = None
+    ) -> _Cost:
+        if group is None and number in self.mixture:
+            (group,) = self.use.groups(self.mixture[number])
+        flops, weights = self._product(held, group)
         return _Cost(
             name=f"block.{number}.{part}",
             kind="FeedForward",
@@ -698,7 +764,7 @@ class _Chain:
             flops=flops,
             read=weights + self.hidden,
             written=self.hidden,
-            memory=_bytes(held),
+            memory=self._held(held, group),
             output=self.hidden,
         )
 
@@ -772,19 +838,24 @@ class _Chain:
                     most = max(most, live)
         return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
 
-    def _product(self, held: list[Weight]) -> tuple[int, int]:
+    def _product(self, held: list[Weight], group: Group | None = None) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
-        tokens, model = self.computed, self.model
+        model = self.model
         dense = [weight for weight in held if not weight.experts]
         expert = [weight for weight in held if weight.experts]
         elements = sum(weight.elements for weight in dense if weight.is_matrix)
         read = _bytes(dense)
-        if expert:
+        if expert and group is not None:
             matrices = sum(weight.elements for weight in expert if weight.is_matrix)
-            elements += _share(matrices, model.experts_used, model.experts)
-            most = min(model.experts, tokens * model.experts_used)
-            read += _share(_bytes(expert), most, model.experts)
-        return contraction(tokens, elements), read
+            elements += math.ceil(matrices * model.experts_used * group.work / model.experts)
+            read += math.ceil(_bytes(expert) * group.used / model.experts)
+        return contraction(self.computed, elements), read
+
+    def _held(self, held: list[Weight], group: Group | None) -> int:
+        """Return the bytes of weights, of experts those of a group."""
+        experts = _bytes([weight for weight in held if weight.experts])
+        shared = group.experts if group is not None else self.model.experts
+        return _bytes(held) - experts + _share(experts, shared, self.model.experts)
 
     def _precision(self, held: list[Weight]) -> str:
         """Return the type of most elements of the matrices."""
@@ -816,18 +887,20 @@ class _Chain:
         windows = {layer.window for layer in model.layers if layer.window} - {None}
         if any(window < self.context for window in windows if window):
             count = sum(1 for layer in model.layers if (layer.window or MOST_TOKENS) < self.context)
+            what = "chunks" if any(layer.chunked for layer in model.layers) else "a window"
             yield (
-                f"{count} of {len(model.layers)} blocks attend to a window of "
+                f"{count} of {len(model.layers)} blocks attend to {what} of "
                 f"{' or '.join(f'{window:,}' for window in sorted(filter(None, windows)))} "
-                "positions, and hold these only."
+                f"positions, and hold {'one' if what == 'chunks' else 'these'} only."
             )
         if model.tied:
             where = "they share a device" if self.shares else "each of the two holds a copy"
             yield f"The head uses the matrix of the embedding; {where}."
-        if model.experts and self.computed > 1:
+        yield from self._said_of_experts()
+        if model.experts and self.computed > 1 and step.expert_use is None:
             most = min(model.experts, self.computed * model.experts_used)
             yield f"Its tokens use {most} of {model.experts} experts: different ones if possible."
-        if self.granularity == THIRDS and step.granularity is None:
+        if self.granularity == THIRDS and step.granularity is None and not step.expert_groups:
             yield (
                 "The experts of a block are a vertex of their own, since they may be on another "
                 f"device than its attention; --granularity {BLOCKS} keeps blocks whole."
@@ -841,11 +914,44 @@ class _Chain:
         if len(mixed) > 1:
             yield f"A vertex computes in the type of most of its weights: {', '.join(mixed)}."
 
+    def _said_of_experts(self) -> Iterable[str]:
+        experts, given, groups = self.model.experts, self.step.expert_use, self.step.expert_groups
+        if given is not None:
+            each = [self.use.groups(mixture)[0].used for mixture in self.mixture.values()]
+            few, many = (shortened(x, up=True, digits=4) for x in (min(each), max(each)))
+            which = "uniformly" if str(given) == UNIFORM else "as often as was counted"
+            yield (
+                f"Its tokens are expected to use {few} {'' if few == many else f'to {many} '}of "
+                f"{experts} experts in a block: each one {which}, and independently."
+            )
+        if groups:
+            counted = given is not None and str(given) != UNIFORM
+            yield (
+                f"The experts of a block are {groups} groups of {experts // groups}"
+                f"{' or one more' if experts % groups else ''}"
+                f"{', those used most first' if counted else ''}; each gets the states of all "
+                "tokens and hands on a sum for each."
+            )
 
-def _pairs(tokens: int, past: int, window: int) -> int:
+
+def _pairs(layer: Layer, past: int, end: int) -> int:
     """Count the pairs of a new token and a position that it attends to."""
-    growing = max(0, min(tokens, window - past))
-    return growing * past + growing * (growing + 1) // 2 + (tokens - growing) * window
+    window = layer.window or end
+
+    def before(position: int) -> int:
+        whole, rest = divmod(position, window) if layer.chunked else (0, min(position, window))
+        beyond = 0 if layer.chunked else (position - rest) * window
+        return whole * (window * (window + 1) // 2) + rest * (rest + 1) // 2 + beyond
+
+    return before(end) - before(past)
+
+
+def _attended(layer: Layer, past: int, end: int) -> int:
+    """Count the positions that any new token attends to."""
+    if layer.window is None:
+        return end
+    first = past // layer.window * layer.window if layer.chunked else past + 1 - layer.window
+    return end - max(0, first)
 
 
 def _share(whole: int, part: int, of: int) -> int:

@@ -87,7 +87,9 @@ def transformer(name: str, *, weights: str | None = None) -> Transformer:
         hidden=sizes["hidden"],
         vocab=sizes["vocab"],
         layers=tuple(
-            layer._replace(window=None) if period and number % period == period - 1 else layer
+            layer._replace(window=None, chunked=False)
+            if period and number % period == period - 1
+            else layer
             for number in range(sizes["layers"])
         ),
         weights=tuple(_weights(sizes, layer, matrices, vectors)),
@@ -126,7 +128,14 @@ def _layer(sizes: Mapping[str, Any]) -> Layer:
         # Every head reads the same latent vector, and a part that is rotated.
         return Layer(heads, heads, latent + rotated, latent, latent=latent + rotated)
     width = sizes.get("head_width", sizes["hidden"] // heads)
-    return Layer(heads, sizes.get("kv_heads", heads), width, width, sizes.get("window"))
+    kv_heads, window = sizes.get("kv_heads", heads), sizes.get("window")
+    return Layer(heads, kv_heads, width, width, window, chunked=sizes.get("chunked", False))
+
+
+def _is_mixture(sizes: Mapping[str, Any], number: int) -> bool:
+    period = sizes.get("mixture_period", 1)
+    later = number >= sizes.get("dense", 0) and number % period == period - 1
+    return "experts" in sizes and later
 
 
 def _weights(
@@ -141,7 +150,7 @@ def _weights(
         inside = sizes.get("blocks_type", matrices)
         for shape in _attention(sizes, layer):
             yield Weight(ATTENTION, number, shape, vectors if len(shape) == 1 else inside)
-        if number >= sizes.get("dense", 0) and "experts" in sizes:
+        if _is_mixture(sizes, number):
             yield Weight(MLP, number, (sizes["experts"], hidden), matrices)
         yield from _feed_forward(sizes, number, inside, vectors)
         for count in range(sizes.get("norms", 2)):
@@ -182,7 +191,7 @@ def _feed_forward(
 ) -> Iterator[Weight]:
     hidden, biases, experts = sizes["hidden"], sizes.get("biases", ()), sizes.get("experts", 0)
     width = sizes["ffn"]
-    if number < sizes.get("dense", 0):
+    if experts and not _is_mixture(sizes, number):
         experts, width = 0, sizes["dense_ffn"]
     if experts and "router" in biases:
         yield Weight(MLP, number, (experts,), vectors)

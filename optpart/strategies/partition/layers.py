@@ -112,7 +112,7 @@ def layers_of(instance: Instance) -> Layers:
         raise UnsupportedError(instance.name, problem, "use another method")
     first = {EMBEDDING: 0, BLOCK: 1}
     of = np.array([first.get(part.place, blocks + 1) + part.number for part in parts])
-    is_expert = np.array([part.half == EXPERTS for part in parts])
+    is_expert = np.array([part.half.split(".")[0] == EXPERTS for part in parts])
     size, tensor, n = graph.memory.floats, graph.tensor_size.floats, len(graph)
     limited = instance.model.memory != "none"
     memory = np.array([float(m) if m is not None and limited else np.inf for m in cluster.memory])

@@ -7,12 +7,13 @@ import pytest
 
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.messages import Limits
+from optpart.exact.series import cycles
 from optpart.exact.series.cycles import Cycle, Kind, Path, path_of_cycles, repeats, solve
 from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
 from optpart.solution.result import Budget
-from optpart.testing.cycles import draw_cycles
+from optpart.testing.cycles import draw_cycles, draw_forks
 
 _BUDGET = Budget(seconds=60)
 _LIMITS = Limits(60, 1, 0, None)
@@ -119,6 +120,45 @@ def test_most_draws_that_repeat_are_solved_as_cycles():
     assert 30 <= sum(solved_so) <= 170
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_series_agrees_with_enumeration_on_paths_with_forks(seed, monkeypatch):
+    monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
+    instance = draw_forks(seed)
+    expected = enumerate_all(instance, budget=_BUDGET)
+    result = solve_series(instance, budget=_BUDGET)
+
+    if instance.model.memory != "refcount":
+        assert (result.status, result.makespan) == (expected.status, expected.makespan)
+    assert result.status in (expected.status, "FEASIBLE", "UNKNOWN")
+    assert expected.makespan is None or result.lower_bound <= expected.makespan
+    path, last, grid = path_of_cycles(Series(instance)), None, Series(instance).grid
+    for found in solve(path, _LIMITS):
+        assert not (found.impossible and expected.makespan)
+        last = found.bound if found.bound is not None else last
+    if expected.makespan is not None:
+        assert grid.time(last) <= expected.makespan
+    if instance.model.memory != "refcount":  # which the model of forks counts in part
+        assert (last is None) == (expected.makespan is None)
+        assert last is None or grid.time(last) == expected.makespan
+
+
+def test_only_choices_of_a_fork_that_none_beats_are_steps():
+    # A vertex takes 4 on one device and 5 on the other, and 1 of memory; crossing takes 1.
+    vertices = [{"name": f"v{v}", "ops": 1, "memory": 1, "outputs": [1]} for v in range(10)]
+    edges = [[f"v{3 * i + u}", f"v{3 * i + v}", 0] for i in range(3)
+             for u, v in ((0, 1), (0, 2), (0, 3), (1, 3), (2, 3))]  # fmt: skip
+    devices = [{"name": "a", "memory": 6}, {"name": "b"}]
+    model = {"memory": "refcount", "release": "start"}
+    instance = path(10, vertices=vertices, edges=edges, devices=devices,
+                    durations=[[4, 5]] * 10, model=model)  # fmt: skip
+    (cycle,) = path_of_cycles(Series(instance)).cycles
+    ways = cycle.kinds[0].fork.ways
+    # On a alone, on both at once, and on b alone; from b to b, both on b or one beside it.
+    assert [(way.ticks, way.devices) for way in ways[0, 0]] == [(7, (0, 1)), (12, (1, 1))]
+    assert [(way.ticks, way.devices) for way in ways[1, 1]] == [(6, (0, 1)), (10, (1, 1))]
+    assert repeats(instance)
+
+
 def path(blocks, *, bandwidth=1, **other):
     names = [f"b{i}" for i in range(blocks)]
     return from_dict(
@@ -160,7 +200,8 @@ def test_a_graph_that_branches_does_not_repeat():
     assert repeats(instance)
     names = list(instance.graph.names)
     edges = [[u, v, 0] for u, v in pairwise(names)]
-    assert not repeats(path(6, edges=[*edges, ["b0", "b2", 0]]))
+    jumps = [["b0", "b2", 0], ["b0", "b3", 0]]  # the first makes a fork of one, with the edge to it
+    assert not repeats(path(6, edges=[*edges, *jumps]))
 
 
 def test_colocated_vertices_are_no_part_of_a_run():

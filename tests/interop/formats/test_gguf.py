@@ -188,6 +188,26 @@ def test_all_but_some_blocks_of_gemma_have_a_window(tmp_path):
     assert int(everywhere.graph.memory[2]) == int(everywhere.graph.memory[1])
 
 
+def test_three_of_four_blocks_of_llama_4_attend_to_chunks(tmp_path):
+    tensors = [
+        each if ".ffn_" not in each[0] or int(each[0].split(".")[1]) % 2 == 0 else
+        (each[0].replace("up.", "up_exps."), (4, *each[1]), each[2])
+        if "up." in each[0] else (each[0].replace("gate.", "gate_shexp."), *each[1:])
+        for each in llama(4)
+    ]  # fmt: skip
+    settings = {"block_count": 4, "expert_count": 4, "expert_used_count": 1}
+    path = write(tmp_path / "tiny.gguf", tensors, settings, architecture="llama4")
+    step = Step(context=10_000, granularity="block")
+    cached = gguf.read(path, step).cached
+    assert [each // (2 * 128 * 2) for each in cached[1:5]] == [8192] * 3 + [10_000]
+    names = gguf.read(path).graph.names
+    assert "block.1.experts" in names
+    assert "block.0.experts" not in names
+    none = write(tmp_path / "none.gguf", tensors, settings | {"attention.sliding_window": 0},
+                 architecture="llama4")  # fmt: skip
+    assert {each // (2 * 128 * 2) for each in gguf.read(none, step).cached[1:5]} == {10_000}
+
+
 def test_any_part_of_a_split_model_names_the_others(tmp_path):
     tensors = llama()
     first = write(tmp_path / "m-00001-of-00002.gguf", tensors[:9], split=2)

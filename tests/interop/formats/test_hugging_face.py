@@ -102,6 +102,54 @@ def test_latent_attention_keeps_one_vector_for_all_heads(folder):
     assert cached - without == 100 * (4 + 2) * 2
 
 
+def llama_4():
+    """Return the shapes of four blocks, of which every second is a mixture, and of what sees."""
+    at = "language_model.model"
+    shapes = {f"{at}.embed_tokens.weight": [20, 8], f"{at}.norm.weight": [8]}
+    shapes["language_model.lm_head.weight"] = [20, 8]
+    for i in range(4):
+        shapes |= attention(f"{at}.layers.{i}.self_attn", ("q_proj", "k_proj", "v_proj", "o_proj"))
+        inside = f"{at}.layers.{i}.feed_forward"
+        if i % 2:
+            shapes |= {f"{inside}.router.weight": [4, 8],
+                       f"{inside}.experts.gate_up_proj": [4, 8, 32],
+                       f"{inside}.experts.down_proj": [4, 16, 8],
+                       f"{inside}.shared_expert.down_proj.weight": [8, 16]}  # fmt: skip
+        else:
+            shapes[f"{inside}.down_proj.weight"] = [8, 32]
+    return shapes | {"vision_model.model.layers.0.self_attn.k_proj.weight": [24, 24],
+                     "multi_modal_projector.linear_1.weight": [8, 24]}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        {},
+        {"no_rope_layers": [1, 1, 1, 0]},
+        {"layer_types": ["chunked_attention"] * 3 + ["full_attention"]},
+    ],
+)
+def test_llama_4_reads_words_in_chunks_and_what_sees_is_left_out(folder, kinds):
+    config = {
+        "model_type": "llama4_text", "num_hidden_layers": 4, "num_local_experts": 4,
+        "num_experts_per_tok": 1, "attention_chunk_size": 50, "tie_word_embeddings": False,
+    }  # fmt: skip
+    path = folder(llama_4(), model_type="llama4", text_config={**config, **kinds})
+    step = Step(context=120, granularity="attention+mlp+experts")
+    found = hugging_face.read(path, step)
+    memory = held(found)
+    cache = [memory[f"block.{i}.attention"] - 4 * 4 * 64 for i in range(4)]
+    assert cache == [50 * 32] * 3 + [120 * 32]
+    assert memory["block.1.experts"] == 4 * 4 * (8 * 32 + 16 * 8)
+    assert memory["block.1.mlp"] == 4 * (4 * 8 + 8 * 16)
+    assert "block.0.experts" not in memory
+    assert f"Left out: {24 * 24 + 8 * 24} parameters of what sees; the model reads words only." in (
+        found.assumed
+    )
+    with pytest.raises(InputError, match=r"also sees .*give the language model alone"):
+        hugging_face.modules(path)
+
+
 def test_a_folder_with_a_configuration_alone_needs_transformers(folder, monkeypatch):
     monkeypatch.setattr(transformers_model, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"config.json alone, and transformers.*pip install"):

@@ -3,67 +3,25 @@
 from dataclasses import replace
 
 import pytest
+from tiny_decoders import ATTENTION_BYTES, MLP_BYTES, decoder, vertex, with_experts
 
 from optpart.base.errors import InputError
 from optpart.interop.costs.drawn import unit
 from optpart.interop.formats import llm_names, native
 from optpart.interop.formats.llm import (
-    ATTENTION,
     EMBEDDING,
     HEAD,
     MLP,
-    NORM,
     RUNTIME,
     TYPES,
     Layer,
     Step,
-    Transformer,
     Weight,
     chain,
     size,
 )
 from optpart.problem.cluster import Cluster
 from optpart.problem.instance import Instance
-
-
-def decoder(blocks=2, **changes):
-    """Return a decoder of 8 hidden numbers, 2 heads of 4, 1 of keys and values, 16 tokens."""
-    weights = [Weight(EMBEDDING, None, (16, 8), "float16")]
-    for number in range(blocks):
-        weights += [
-            Weight(ATTENTION, number, (8, 8), "float16"),
-            Weight(ATTENTION, number, (4, 8), "float16"),
-            Weight(ATTENTION, number, (4, 8), "float16"),
-            Weight(ATTENTION, number, (8, 8), "float16"),
-            Weight(ATTENTION, number, (8,), "float32"),
-            Weight(MLP, number, (32, 8), "float16"),
-            Weight(MLP, number, (8, 32), "float16"),
-        ]
-    weights += [Weight(NORM, None, (8,), "float32"), Weight(HEAD, None, (16, 8), "float16")]
-    model = Transformer(
-        name="tiny",
-        source="by hand",
-        hidden=8,
-        vocab=16,
-        layers=(Layer(2, 1, 4, 4),) * blocks,
-        weights=tuple(weights),
-        norm="rms",
-        activations="float16",
-        longest=64,
-    )
-    return replace(model, **changes)
-
-
-def vertex(workload, name):
-    """Return operations, bytes read and written, memory, and the size of the output."""
-    v = workload.graph.index[name]
-    work, graph = workload.work, workload.graph
-    numbers = (work.flops[v], work.read[v], work.written[v], graph.memory[v], graph.tensor_size[v])
-    return tuple(map(int, numbers))
-
-
-#: Bytes of the weights of a block: 192 elements and 8 wider ones, and 512.
-ATTENTION_BYTES, MLP_BYTES = 2 * 192 + 4 * 8, 2 * 512
 
 
 def test_a_block_is_one_vertex_or_two():
@@ -127,14 +85,19 @@ def test_more_tokens_than_rows_read_the_embedding_once():
 
 @pytest.mark.parametrize(("tokens", "past"), [(1, 0), (1, 9), (4, 0), (4, 3), (4, 9)])
 @pytest.mark.parametrize("window", [1, 3, 6, 50])
-def test_a_window_limits_pairs_and_cache(tokens, past, window):
-    model = decoder(1, layers=(Layer(2, 1, 4, 4, window),))
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_window_limits_pairs_and_cache(tokens, past, window, chunked):
+    model = decoder(1, layers=(Layer(2, 1, 4, 4, window, chunked=chunked),))
     mode = "decode" if past else "prefill"
     context = tokens + past
     step = Step(mode=mode, tokens=tokens, context=context, granularity="attention+mlp")
     flops, read, _, memory, _ = vertex(chain(model, step), "block.0.attention")
     attended = [
-        {position for position in range(context) if at - window < position <= at}
+        {
+            position
+            for position in range(at + 1)
+            if (position // window == at // window if chunked else at - window < position)
+        }
         for at in range(past, context)
     ]
     assert flops == 2 * tokens * 192 + 2 * sum(map(len, attended)) * (2 * 8 + 6)
@@ -179,15 +142,6 @@ def test_a_decoding_step_may_read_a_prompt_beside():
 def test_a_prompt_beside_that_does_not_fit_is_refused(options, fault):
     with pytest.raises(InputError, match=f"prefill_tokens: .*{fault}"):
         chain(decoder(), Step(**options))
-
-
-def with_experts(model, experts, used):
-    """Make the feed-forwards of a model experts."""
-    weights = tuple(
-        each._replace(shape=(experts, *each.shape), experts=True) if each.place == MLP else each
-        for each in model.weights
-    )
-    return replace(model, weights=weights, experts=experts, experts_used=used)
 
 
 def test_a_token_uses_some_experts_and_all_are_held():
@@ -362,6 +316,33 @@ def test_of_a_named_mixture_some_parameters_are_active():
     model = llm_names.transformer("mixtral-8x7b")
     assert round(model.parameters / 1e9) == 47
     assert round(model.active_parameters / 1e9) == 13
+
+
+@pytest.mark.parametrize(
+    ("name", "whole", "seeing"),
+    [("llama-4-scout", 108641793536, 16), ("llama-4-maverick", 401583781376, 128)],
+)
+def test_llama_4_has_its_published_parameters_and_what_sees(name, whole, seeing):
+    # The checkpoints' totals, less 34 blocks of 1408 with biases, the patches (588), a class and
+    # 577 positions, two norms, and the projection 5632 - 4096 - 4096 - 5120.
+    block = 4 * (1408 + 1) * 1408 + 2 * 1408 * 5632 + 5632 + 1408 + 4 * 1408
+    tower = 34 * block + 588 * 1408 + 578 * 1408 + 4 * 1408
+    model = llm_names.transformer(name)
+    assert whole - tower - (5632 + 4096 + 5120) * 4096 == model.parameters
+    assert round(model.active_parameters / 1e9) == 17
+    assert (model.experts, model.experts_used) == (seeing, 1)
+    mixtures = {each.layer for each in model.weights if each.experts}
+    assert mixtures == set(range(48) if seeing == 16 else range(1, 48, 2))
+    assert [n for n, layer in enumerate(model.layers) if layer.window is None] == [*range(3, 48, 4)]
+
+
+def test_three_of_four_blocks_of_llama_4_hold_a_chunk():
+    step = Step(context=10_000)
+    found = llm_names.read("llama-4-scout", step)
+    assert {*found.cached[1:49]} == {8192 * 2 * 1024 * 2, 10_000 * 2 * 1024 * 2}
+    assert "36 of 48 blocks attend to chunks of 8,192 positions, and hold one only." in (
+        found.assumed
+    )
 
 
 def test_a_cache_has_its_published_size():
