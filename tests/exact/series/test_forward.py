@@ -6,6 +6,7 @@ import pytest
 import optpart as op
 from optpart.exact.series import join, solve
 from optpart.exact.series.forward import Forward
+from optpart.exact.series.kernel import memory_cost
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
 from optpart.solution.result import Budget
@@ -71,11 +72,29 @@ def narrow(monkeypatch):
     return added
 
 
-def test_prices_for_crowded_cuts_keep_bounds_below_the_optimum(narrow):
+def completion(dual, instance, result):
+    """Return the bounds that a relaxation gives along a schedule, at each cut that it has."""
+    series, schedule = dual.series, result.schedule
+    device = np.asarray(schedule.placement)
+    taken = np.zeros(series.devices, dtype=np.int64)
+    for i, part in enumerate(series.parts):
+        if i > dual.begin or i == dual.begin > 0:
+            v = series.cut(i)
+            end = schedule.start[v] + instance.duration(v, device[v])
+            paid = memory_cost(dual.price, dual.shift, series.capacity, taken)
+            yield series.grid.floor(end) + int(dual.after[i, device[v]]) + int(paid)
+        np.add.at(taken, device[list(part.vertices)], series.charge[list(part.vertices)])
+
+
+def test_prices_for_crowded_cuts_give_bounds_below_the_optimum(narrow):
     for seed in range(6):
         instance = crowded(seed)
         expected = op.solve(instance, method="cpsat", seconds=60)
+        narrow.clear()
         found = solve_series(instance, budget=Budget(seconds=60))
         assert (found.status, found.makespan) == (expected.status, expected.makespan), seed
-    assert any(dual.begin for dual in narrow)
-    assert any(dual.price[0] != dual.price[1] for dual in narrow)
+        assert any(dual.begin for dual in narrow)
+        assert any(dual.price[0] != dual.price[1] for dual in narrow)
+        for dual in narrow:
+            most = dual.series.grid.floor(expected.makespan)
+            assert max(completion(dual, instance, expected)) <= most
