@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import IO, get_args
@@ -36,7 +35,6 @@ from optpart.testing.draw import draw_instance, random_instance
 needs_minizinc = pytest.mark.skipif(
     which("minizinc") is None, reason="the command minizinc is not installed"
 )
-COMBINATIONS = list(product(get_args(Communication), get_args(Memory)))
 
 
 def same(one: Result, other: Result) -> None:
@@ -60,11 +58,6 @@ HARD = two_devices([97 + 2 * v for v in range(21)])
 
 @needs_minizinc
 class TestAgreement:
-    @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
-    def test_with_enumeration(self, communication: Communication, memory: Memory) -> None:
-        instance = draw_instance(0, communication, memory, vertices=4, far=False)
-        same(minizinc(instance), enumerate_all(instance))
-
     @pytest.mark.parametrize("communication", get_args(Communication))
     def test_of_both_objectives(self, communication: Communication) -> None:
         goal = Goal("lexicographic")
