@@ -18,8 +18,8 @@ from commandline import Outcome, Run
 from optpart.cli import main
 from optpart.methods.parts import TABLES
 
-# Most tests take milliseconds. To look for cycles among all that is loaded, as often as usual, would
-# take a seventh of the time.
+# Most tests take milliseconds: to look for cycles among all that is loaded, as often as usual,
+# would take a seventh of the time.
 gc.set_threshold(20_000, 20, 50)
 
 settings.register_profile("optpart", derandomize=True, deadline=None, max_examples=30)
