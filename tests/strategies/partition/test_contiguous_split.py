@@ -16,11 +16,13 @@ from optpart.kernels.compiled import arrays
 from optpart.methods import registry
 from optpart.problem.model import Communication, Memory
 from optpart.solution.schedule import retime
+from optpart.solution.verifier import verify
 from optpart.strategies.base import Partition
 from optpart.strategies.partition import contiguous_split as module
 from optpart.strategies.partition.contiguous import Line, line
 from optpart.strategies.partition.contiguous_split import contiguous_split, orders, splits
 from optpart.strategies.partition.ranks import devices_by_speed
+from optpart.strategies.partition.sequential_fill import sequential_fill
 from optpart.testing.draw import draw_instance
 
 COMMUNICATION = get_args(Communication)
@@ -302,3 +304,12 @@ class TestRepair:
         instance = Instance(builder.build(), Cluster.uniform(2))
         found = placement(instance)
         assert found[0] == found[1] == found[3] != found[2]
+
+
+def test_where_no_split_nor_its_repair_fits_devices_are_filled_in_turn() -> None:
+    instance = draw_instance(27, "sendrecv", "estimate", vertices=(1, 9), devices=(1, 4))
+    found = partition(instance)
+    filled = sequential_fill(instance, np.random.default_rng(0))
+    assert found.placement.tolist() == filled.placement.tolist()
+    assert found.order is not None
+    assert not verify(instance, retime(instance, found.placement, found.order))
