@@ -1084,11 +1084,10 @@ class Prices:
         rows = list_of(record.get("potentials"), "potentials", len(series.parts) - 1)
         self.potential = []
         for part, row in zip(series.parts, rows, strict=False):
-            for d, x in enumerate(list_of(row, "potentials", k)):
-                if d in series.devices[part[-1]]:
-                    integer(x, 0, MAX_TICKS, "potentials")
-                else:
-                    demand(x is None, "potentials: one for an impossible device")
+            held = [d for d, x in enumerate(list_of(row, "potentials", k)) if x is not None]
+            demand(held == series.devices[part[-1]], "potentials: not one for each possible device")
+            for d in held:
+                integer(row[d], 0, MAX_TICKS, "potentials")
             self.potential.append([NEVER if x is None else x for x in row])
         self.potential.append([0] * k)
         self.start = integer(record.get("start"), 0, MAX_TICKS, "start")
