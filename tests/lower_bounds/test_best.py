@@ -77,7 +77,7 @@ def test_of_a_vertex_without_a_device_there_is_none(bound: LowerBound) -> None:
 @every_bound
 def test_relabelling_changes_nothing(bound: LowerBound) -> None:
     rng = np.random.default_rng(3)
-    for _ in range(12):
+    for _ in range(5):
         instance = random_instance(rng, 7, 3)
         assert value(bound, instance) == value(bound, relabelled(instance, rng))
 
@@ -88,7 +88,7 @@ def test_on_a_rounded_grid_it_is_still_valid(
 ) -> None:
     monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
     rng = np.random.default_rng(5)
-    for _ in range(12):
+    for _ in range(5):
         instance = random_instance(rng, 6, 3, memory="estimate")
         best, found = optimum(instance), value(bound, instance)
         assert best is None or (found is not None and found <= best.makespan)
