@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,10 @@ from commandline import Outcome, Run
 
 from optpart.cli import main
 from optpart.methods.parts import TABLES
+
+# Most tests take milliseconds: to look for cycles among all that is loaded, as often as usual,
+# would take a seventh of the time.
+gc.set_threshold(20_000, 20, 50)
 
 settings.register_profile("optpart", derandomize=True, deadline=None, max_examples=30)
 settings.load_profile("optpart")

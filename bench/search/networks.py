@@ -1,4 +1,4 @@
-"""Four networks: search and hybrid, compared with their starts and competitors."""
+"""Four networks: search and hybrid, compared with their starts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from pathlib import Path
 from statistics import median
 
 from bench.output import down, markdown, up
-from bench.search.prototype import anneal
 from bench.store import MACHINE, Runs, Values
-from optpart.exact.solve import solve
 from optpart.interop.formats.native import read
 from optpart.methods import registry
-from optpart.methods.starts import heuristic_schedules
 from optpart.problem.instance import Instance
-from optpart.solution.result import Budget, Progress, Result
+from optpart.solution.result import Budget, Progress
 from optpart.solution.schedule import Schedule
 
 NAMES = (
@@ -26,7 +23,7 @@ NAMES = (
     "dynamic_rnn-50-1",
 )  # fmt: skip
 #: Methods, and how many seeds each is run with.
-METHODS = {"heuristic": 1, "search": 5, "hybrid": 5, "cpsat": 5, "prototype": 5}
+METHODS = {"heuristic": 1, "search": 5, "hybrid": 5}
 SECONDS = 60.0
 
 
@@ -54,22 +51,14 @@ def moves_per_second(step: Progress) -> float:
 
 def measured(instance: Instance, start: Schedule, method: str, seed: int) -> Values:
     makespan, bound, moves = start.makespan(instance), Fraction(0), 0.0
-    if method == "prototype":
-        makespan = anneal(instance, start, SECONDS, seed)
-    elif method != "heuristic":
-        budget, speed = Budget(SECONDS, 2), [0.0]
-        result: Result
-        if method == "cpsat":
-            # Without the search that the method of that name begins with on large instances.
-            given = {"budget": budget, "seed": seed, "start": start}
-            result = solve(instance, starts=heuristic_schedules, **given)  # type: ignore[arg-type]
-        else:
+    if method != "heuristic":
+        speed = [0.0]
 
-            def watch(step: Progress) -> None:
-                speed.append(moves_per_second(step))
+        def watch(step: Progress) -> None:
+            speed.append(moves_per_second(step))
 
-            search = registry.get(method)
-            result = search(instance, budget=budget, seed=seed, start=start, watch=watch)
+        search, budget = registry.get(method), Budget(SECONDS, 2)
+        result = search(instance, budget=budget, seed=seed, start=start, watch=watch)
         assert result.makespan is not None
         makespan, bound, moves = result.makespan, result.lower_bound or bound, speed[-1]
     return {"makespan": float(makespan), "bound": float(bound), "moves_per_second": round(moves)}
@@ -91,7 +80,7 @@ def table(rows: list[Values]) -> str:
             bound = max(row["bound"] for row in own)
             lines.append((f"`{name}`", *cells, down(bound), f"{min(medians) / bound - 1:.1%}"))
     return (
-        f"Medians after {SECONDS:.0f} s on two cores (the prototype: one), in brackets the worst "
-        f"of so many seeds; gap of the best median to the best bound. {MACHINE}.\n\n"
+        f"Medians after {SECONDS:.0f} s on two cores, in brackets the worst of so many seeds; gap "
+        f"of the best median to the best bound. {MACHINE}.\n\n"
         f"{markdown(('instance', *METHODS, 'bound', 'gap'), lines)}"
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from itertools import islice
 
 #: DEL and the C1 controls, marks and overrides of the text direction, line and paragraph
 #: separators, byte order marks, at which PDF of matplotlib breaks down, and lone surrogates.
@@ -50,6 +52,12 @@ def shortened(text: str, most: int) -> str:
 def brief(text: str, most: int = 40) -> str:
     """Return text for a ``repr``: visible, on one line, and short."""
     return shortened(visible(text), most)
+
+
+def listed(names: Collection[str], most: int = 4) -> str:
+    """Return the first names, and the number of further ones."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(islice(names, most)) + more
 
 
 def fitted(parts: list[str], room: int) -> list[str]:

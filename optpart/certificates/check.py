@@ -4,12 +4,8 @@
 
 For each directory, it prints one line that begins with ``ACCEPTED`` or ``REJECTED``; it exits with
 1 if any is rejected. It is all in this file, needs only Python's standard library, and nothing
-outside has to be trusted. From top to bottom: numbers and files, and what they may cost; the
-instance; its schedule, which ends at the claimed makespan ``T``; windows of schedules that end
-earlier; tiers ``path``, ``one-machine``, ``load`` and ``probing``, rules that leave nothing
-possible; tier ``series``, a search of parts in a row; tier ``lrat``, a formula that every such
-schedule satisfies, and its refutation; the certificate, which says which of these to check.
-The argument for each rule stands beside it; ``docs/certificates.md`` gives the format.
+outside has to be trusted. The argument for each rule stands beside it; ``docs/certificates.md``
+gives the format.
 """
 
 from __future__ import annotations
@@ -155,10 +151,10 @@ def shown(value: object, *, up: bool = False) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def common_denominator(amounts: Iterable[Fraction], allowance: Allowance) -> int:
+def common_denominator(amounts: Iterable[Fraction | None], allowance: Allowance) -> int:
     """Return the least common denominator of some numbers."""
     result = 1
-    for amount in amounts:
+    for amount in (x for x in amounts if x is not None):
         allowance.spend(3 * multiplying(result.bit_length() + amount.denominator.bit_length()))
         result = math.lcm(result, amount.denominator)
         # Checked at every step: the product of many large denominators would take hours.
@@ -420,8 +416,7 @@ class Problem:
             for v, tensor in chain(inputs, zip(self.producer, range(len(self.size)), strict=True)):
                 need[v] += self.size[tensor]
             self.need = [sum((need[v] for v in group), Fraction(0)) for group in self.members]
-            limits = (limit for limit in self.capacity if limit is not None)
-            self.whole = common_denominator((*need, *limits), self.allowance)
+            self.whole = common_denominator((*need, *self.capacity), self.allowance)
 
     def delay(self, tensor: int, d: int, e: int) -> Fraction | None:
         """Return the time from ``d`` to ``e`` with the send; ``None`` if it cannot cross."""
@@ -639,8 +634,6 @@ class Windows:
                 passed[v][d] = result[v][d] + self.time(v, d)
         return result
 
-    # Changes by claims.
-
     def assuming(self, unit: int, d: int) -> Windows:
         """Return a copy in which a unit is on a device, too."""
         self.allowance.spend(10 + 3 * len(self.unit), 1000 + 24 * len(self.unit))
@@ -735,10 +728,9 @@ def refute_by_load(windows: Windows, record: dict[str, Any]) -> None:
     problem, k = windows.problem, len(windows.problem.devices)
     y = [not_negative(x) for x in list_of(record.get("load"), "load", k)]
     mu = [not_negative(x) for x in list_of(record.get("memory"), "memory", k)]
-    limits = [limit for limit in problem.capacity if limit is not None]
-    common = common_denominator((*y, *mu, *limits, *problem.need), windows.allowance)
+    common = common_denominator((*y, *mu, *problem.capacity, *problem.need), windows.allowance)
     bits = 4 * common.bit_length() + windows.horizon.bit_length()
-    bits += length(y) + length((*mu, *limits)) + problem.bits_of_memory
+    bits += length(y) + length((*mu, *problem.capacity)) + problem.bits_of_memory
     steps = (k + len(windows.members)) * (k + 1) * 4 * calculating(bits)
     windows.allowance.spend(steps + len(problem.vertices) * (k + calculating(bits)))
     chosen = set(vertices_of(record.get("vertices"), windows))
@@ -946,10 +938,8 @@ class Series:
         demand(windows.horizon < MAX_TICKS, f"series: more than {MAX_TICKS} ticks")
         self.horizon, self.k, self.sink = windows.horizon, k, n
         self.devices = [windows.possible[unit] for unit in problem.unit] + [[0]]
-        self.run = [[NEVER] * k for _ in range(n)] + [[0] * k]
-        for v in range(n):
-            for d in self.devices[v]:
-                self.run[v][d] = windows.time(v, d)
+        times = ({d: windows.time(v, d) for d in self.devices[v]} for v in range(n))
+        self.run = [[time.get(d, NEVER) for d in range(k)] for time in times] + [[0] * k]
         self.anywhere = [[0 if time < NEVER else NEVER for time in row] for row in self.run]
         #: Delays to each successor by both devices, ``NEVER`` where nothing crosses in time.
         self.after: list[dict[int, Times]] = [{} for _ in self.run]
@@ -1094,11 +1084,10 @@ class Prices:
         rows = list_of(record.get("potentials"), "potentials", len(series.parts) - 1)
         self.potential = []
         for part, row in zip(series.parts, rows, strict=False):
-            for d, x in enumerate(list_of(row, "potentials", k)):
-                expected = (d in series.devices[part[-1]]) == (x is not None)
-                demand(expected, "potentials: not one for each possible device")
-                if x is not None:
-                    integer(x, 0, MAX_TICKS, "potentials")
+            held = [d for d, x in enumerate(list_of(row, "potentials", k)) if x is not None]
+            demand(held == series.devices[part[-1]], "potentials: not one for each possible device")
+            for d in held:
+                integer(row[d], 0, MAX_TICKS, "potentials")
             self.potential.append([NEVER if x is None else x for x in row])
         self.potential.append([0] * k)
         self.start = integer(record.get("start"), 0, MAX_TICKS, "start")
@@ -1497,9 +1486,8 @@ class Encoding:
             yield from follows([-literal], first, second, lag)
 
 
-# Each of the following functions yields one family of clauses, and its docstring says why every
-# schedule of at most H ticks satisfies them, given the meaning of the variables. Families marked
-# "implied" only help the proof: without them, the formula would have the same answer.
+# Each of the following functions yields one family of clauses, and says why every schedule of at
+# most H ticks satisfies them. Those marked "implied" only help the proof.
 
 
 def one_device(code: Encoding) -> Iterator[Clause]:
@@ -1595,8 +1583,7 @@ def memory(code: Encoding) -> Iterator[Clause]:
     Memory is counted in units of ``1 / memory_scale`` and rounded down, which only weakens this.
     """
     scale, problem = code.memory_scale, code.problem
-    bits = length((scale, *(limit for limit in problem.capacity if limit is not None)))
-    calculation = calculating(2 * problem.bits_of_memory + bits)
+    calculation = calculating(2 * problem.bits_of_memory + length((scale, *problem.capacity)))
     code.allowance.spend((2 * len(problem.vertices) + len(problem.capacity)) * calculation)
     needs = [math.floor(scale * need) for need in problem.need]
     for d, limit in enumerate(problem.capacity):

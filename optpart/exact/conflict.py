@@ -9,9 +9,10 @@ from itertools import chain
 
 import numpy as np
 
+from optpart.base.escaping import listed
 from optpart.kernels.compiled import UNLIMITED, whole_memory
 from optpart.problem.feasibility import SHOWN, devices_named, units_named
-from optpart.problem.instance import Instance, listed
+from optpart.problem.instance import Instance
 
 #: Limit of one proof, in deterministic time; beyond it, a placement is assumed to exist.
 _EFFORT = 2.0

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.problem.instance import Instance, listed
+from optpart.base.escaping import listed
+from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray, rounded
 
 #: Maximum number of units named in a reason; further ones are only counted.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from optpart.base.arguments import checked
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
-from optpart.base.escaping import brief, writable
+from optpart.base.escaping import brief, listed, writable
 from optpart.base.showing import Shown, notebook
 from optpart.problem.cluster import Cluster
 from optpart.problem.document import document
@@ -351,9 +351,3 @@ class Instance(Shown):
             content.pop(key, None)
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """Return the first names, and the number of further ones."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

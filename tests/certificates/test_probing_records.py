@@ -39,9 +39,11 @@ def written(instance: Instance, bound: Fraction) -> tuple[Windows, dict[str, Any
 def drawn() -> list[tuple[Instance, Fraction]]:
     """Return instances whose destructive bound is more than paths prove, and the bound."""
     found = []
-    drawn_from = [*((seed, "none") for seed in range(12)), (2, "estimate"), (26, "estimate")]
-    for seed, memory in drawn_from:
-        instance = draw_instance(seed, "delay", memory, vertices=(8, 16), devices=(2, 4), far=False)
+    drawn_from = [(seed, "none", 13) for seed in (16, 28)]
+    drawn_from += [(seed, "none", 16) for seed in (2, 3, 4, 5, 7, 9)]
+    for seed, memory, most in [*drawn_from, (2, "estimate", 16), (26, "estimate", 16)]:
+        size = {"vertices": (8, most), "devices": (2, 4)}
+        instance = draw_instance(seed, "delay", memory, **size, far=False)
         bound = destructive_bound(instance)
         if bound and windows_of(instance, bound)[0].feasible:
             found.append((instance, bound))

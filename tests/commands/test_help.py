@@ -19,6 +19,7 @@ def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 
 
 @pytest.mark.usefixtures("width")
+@pytest.mark.parametrize("width", [200, 40], indirect=True)
 @pytest.mark.parametrize("command", ["", *GROUPS, *COMMANDS, "generate small", "generate thesis"])
 def test_options_are_whole(run: Run, command: str) -> None:
     shown = run(*command.split(), "--help")

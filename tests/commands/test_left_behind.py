@@ -38,7 +38,6 @@ def _cbc() -> bool:
     [
         *((method, signal.SIGKILL) for method in METHODS),
         ("cpsat", signal.SIGTERM),
-        ("milp-cbc", signal.SIGINT),
         ("search", signal.SIGINT),
     ],
 )

@@ -323,23 +323,30 @@ def test_what_is_of_the_same_kind_is_replaced_and_the_rest_if_forced(
     here: Path, run: Run, case: Case
 ) -> None:
     place = here / f"out{case.suffix}"
-    place.touch() if case.kind == "file" else None  # an empty file may be replaced
-    first = case._replace(after="" if case.after == "--resume" else case.after)
-    assert run(*words(first, place.name)).code == 0
     written = here / "out.json" if "reduce" in case.command else place
+    first, force = words(case._replace(after=case.after.replace("--resume", "")), place.name), []
+    if case.kind == "file":
+        written.write_text("print('mine')\n")
+        written.chmod(0o444)
+        assert run(*first).code == 2
+        assert written.read_text() == "print('mine')\n"
+        force = ["--force"]
+    ran = run(*first, *force)
+    assert ran.code == 0, ran.err
+    if case.kind == "file":
+        assert written.read_bytes() != b"print('mine')\n"
+        written.chmod(0o644)
     before = written.stat()
     again = run(*words(case, place.name))
     assert again.code == 0, again.err
     if case.kind != "updated":
         assert written.stat().st_ino != before.st_ino
-    if case.kind == "file":
-        written.write_text("print('mine')\n")
-        written.chmod(0o444)
-        assert run(*words(case, place.name)).code == 2
-        assert written.read_text() == "print('mine')\n"
-        forced = run(*words(case, place.name, "--force"))
-        assert forced.code == 0, forced.err
-        assert written.read_bytes() != b"print('mine')\n"
+
+
+def test_an_empty_file_is_replaced(here: Path, run: Run) -> None:
+    (here / "out.json").touch()
+    assert run("convert", "heft-10", "-o", "out.json").code == 0
+    assert op.load(here / "out.json") == op.load("heft-10")
 
 
 def test_force_without_a_file_to_write_is_refused(run: Run) -> None:

@@ -164,50 +164,12 @@ class TestCommunication:
             graph.build(), cluster(3), Model(communication, send_ops=Fraction(1), channels=channels)
         )
 
-    def test_delay_never_queues(self) -> None:
-        assert makespan(self.fork("delay")) == 1 + 3 + 4
-
-    def test_a_link_does_not_queue_behind_another(self) -> None:
-        assert makespan(self.fork("link")) == 1 + 3 + 4
-
-    def test_sends_queue_on_their_device(self) -> None:
-        assert makespan(self.fork("sendrecv")) == 1 + 1 + 3 + 4
-
     def test_a_port_sends_one_after_the_other(self) -> None:
         instance = self.fork("port")
         assert makespan(instance) == 1 + 3 + 4
         assert makespan(instance, Goal(order=(((1, 2), (0, 1)),))) == 1 + 2 + 3 + 4
         two = self.fork("port", channels=2)
         assert makespan(two) == 1 + 3 + 4
-
-    def test_transfers_over_one_link_take_turns(self) -> None:
-        def both(communication: Communication, channels: int = 1) -> Fraction | None:
-            graph = pinned({"a": ("d0", 1, [3, 2]), "b": ("d1", 1, [])})
-            graph.edge("a", "b", 0).edge("a", "b", 1)
-            return makespan(
-                Instance(graph.build(), cluster(2), Model(communication, channels=channels))
-            )
-
-        assert both("delay") == 1 + 3 + 1
-        assert both("link") == 1 + 5 + 1
-        assert both("port") == 1 + 5 + 1
-        assert both("port", channels=2) == 1 + 3 + 1
-
-    def test_the_thesis_example_of_sends(self) -> None:
-        """[L] §2.5: 14 if the tensor for device 1 is sent first, 15 if the other is."""
-        ops = {"0": 30, "1": 50, "2": 60, "3": 30, "4": 40, "5": 80}
-        device = {"0": "d0", "1": "d0", "2": "d1", "3": "d1", "4": "d2", "5": "d2"}
-        graph = pinned({v: (device[v], ops[v], [50]) for v in ops})
-        for u, v in ("01", "12", "23", "14", "45"):
-            graph.edge(u, v)
-        devices = [Device("d0", 10), Device("d1", 30), Device("d2", 40)]
-        rates: Matrix = [[None, 25, 50], [25, None, None], [50, None, None]]
-        instance = Instance(
-            graph.build(), Cluster.of(devices, rates), Model("sendrecv", send_ops=Fraction(10))
-        )
-        assert makespan(instance) == 14
-        assert makespan(instance, Goal(order=(((1, 1), (1, 2)),))) == 14
-        assert makespan(instance, Goal(order=(((1, 2), (1, 1)),))) == 15
 
     def test_what_takes_no_time_still_needs_a_free_device(self) -> None:
         """A send without length cannot interrupt a vertex."""
@@ -264,17 +226,6 @@ class TestMemory:
         assert makespan(instance) == 4
         assert makespan(instance, Goal(order=((a, c), (c, b)))) == 4
         assert makespan(instance, Goal(order=((a, b), (b, c)))) is None
-
-    def test_release_at_the_start_of_the_last_consumer_can_be_better(self) -> None:
-        graph = GraphBuilder().vertex("u", 1, outputs=[3], devices=["d0"])
-        graph.vertex("v", 1, outputs=[3]).edge("u", "v")
-        devices = cluster(2, memory=[5, None])
-
-        def best(model: Model) -> Fraction | None:
-            return makespan(Instance(graph.build(), devices, model))
-
-        assert best(Model(memory="refcount", release="start")) == 1 + 1
-        assert best(Model(memory="refcount", release="end")) == 1 + 3 + 1
 
     def test_the_sender_keeps_a_tensor_until_it_has_arrived(self) -> None:
         def best(memory: Memory) -> Fraction | None:

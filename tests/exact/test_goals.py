@@ -1,14 +1,18 @@
-"""What CP-SAT answers to goals other than a least makespan, on cases worked out by hand."""
+"""What exact methods answer on cases worked out by hand, and CP-SAT to every kind of goal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
+from shutil import which
+from typing import Any
 
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
+from optpart.exact.enumeration import enumerate_all
+from optpart.exact.minizinc import minizinc
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.interop.formats import result as result_format
 from optpart.methods.cpsat import cpsat
@@ -21,10 +25,23 @@ from optpart.solution.verifier import verify
 
 ONE = Budget(seconds=30, workers=1)
 
+#: The methods that know every model and goal; CP-SAT alone, unless a test is for all of them.
+EXACT: list[Any] = [
+    cpsat,
+    enumerate_all,
+    pytest.param(minizinc, marks=pytest.mark.skipif(not which("minizinc"), reason="no minizinc")),
+]
+METHOD: dict[str, Any] = {"used": cpsat}
+
+
+@pytest.fixture(params=EXACT, ids=["cpsat", "enumerate", "minizinc"])
+def every_method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHOD, "used", request.param)
+
 
 def solve(instance: Instance, goal: Goal = Goal()) -> Result:  # noqa: B008
     """Solve, and check what holds for every result."""
-    result = cpsat(instance, budget=ONE, goal=goal)
+    result = METHOD["used"](instance, budget=ONE, goal=goal)
     if result.schedule is not None:
         assert verify(instance, result.schedule) == []
         assert goal.broken(instance, result.schedule) == ""
@@ -59,6 +76,7 @@ def thesis() -> Instance:
     return Instance(builder.build(), Cluster.of(devices, bandwidth), model)
 
 
+@pytest.mark.usefixtures("every_method")
 class TestThesisExample:
     """[L] §2.5, table 2.1: which send goes first matters."""
 
@@ -71,6 +89,7 @@ class TestThesisExample:
         assert proven(thesis(), goal) == (makespan, 100)
 
 
+@pytest.mark.usefixtures("every_method")
 class TestCommunication:
     """x crosses to b; whether y can cross beside it is for the model to say."""
 
@@ -123,6 +142,7 @@ class TestCommunication:
         assert proven(instance, after)[0] == 9
 
 
+@pytest.mark.usefixtures("every_method")
 class TestMemory:
     def test_an_active_edge_holds_its_tensor_until_its_target_starts(self) -> None:
         """While b runs, 3 waits for c if c is beside it, and 0 if it starts as its tensor arrives

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from shutil import which
 from typing import IO, get_args
@@ -27,7 +26,6 @@ from optpart.exact.minizinc import minizinc
 from optpart.problem.model import Communication, Memory
 from optpart.solution.goal import Goal, Objective
 from optpart.solution.result import Budget, Progress, Result, Status
-from optpart.solution.schedule import crossings
 from optpart.solution.termination import Termination
 from optpart.study import library
 from optpart.testing.brute_force import optimum
@@ -36,7 +34,6 @@ from optpart.testing.draw import draw_instance, random_instance
 needs_minizinc = pytest.mark.skipif(
     which("minizinc") is None, reason="the command minizinc is not installed"
 )
-COMBINATIONS = list(product(get_args(Communication), get_args(Memory)))
 
 
 def same(one: Result, other: Result) -> None:
@@ -60,11 +57,6 @@ HARD = two_devices([97 + 2 * v for v in range(21)])
 
 @needs_minizinc
 class TestAgreement:
-    @pytest.mark.parametrize(("communication", "memory"), COMBINATIONS)
-    def test_with_enumeration(self, communication: Communication, memory: Memory) -> None:
-        instance = draw_instance(0, communication, memory, vertices=4, far=False)
-        same(minizinc(instance), enumerate_all(instance))
-
     @pytest.mark.parametrize("communication", get_args(Communication))
     def test_of_both_objectives(self, communication: Communication) -> None:
         goal = Goal("lexicographic")
@@ -99,16 +91,6 @@ class TestGoldenValues:
         assert result.status is Status.OPTIMAL
         assert result.makespan == makespan
 
-    def test_the_other_send_first_takes_longer(self) -> None:
-        """[L] §2.5: 14 with the send to device 1 first, 15 with the other."""
-        instance = library.load("laich-2.5")
-        best = minizinc(instance)
-        assert best.schedule is not None
-        moves = crossings(instance, best.schedule.placement)
-        first, second = sorted(moves, key=lambda move: move[1])
-        assert minizinc(instance, goal=Goal(order=((first, second),))).makespan == 14
-        assert minizinc(instance, goal=Goal(order=((second, first),))).makespan == 15
-
     def test_one_crossing_serves_all_consumers(self) -> None:
         builder = GraphBuilder().vertex("a", 1, outputs=[4], devices=["d0"])
         for name in "bc":
@@ -118,15 +100,6 @@ class TestGoldenValues:
         )
         result = minizinc(instance, goal=Goal("lexicographic"))
         assert (result.makespan, result.traffic) == (1 + 2 + 2, 4)
-
-    @pytest.mark.parametrize(("channels", "makespan"), [(1, 6), (2, 4)])
-    def test_ports_carry_as_many_transfers_as_channels(self, channels: int, makespan: int) -> None:
-        builder = GraphBuilder().vertex("a", 1, outputs=[2, 2], devices=["d0"])
-        for output, device in enumerate(("d1", "d2")):
-            builder.vertex(device, 1, devices=[device]).edge("a", device, output)
-        model = Model(communication="port", channels=channels)
-        instance = Instance(builder.build(), Cluster.uniform(3, bandwidth=1), model)
-        assert minizinc(instance).makespan == makespan
 
     def test_waiting_on_purpose_keeps_memory(self) -> None:
         """A tensor that arrived while the other is read would have to be held ([M] eq. 2)."""

@@ -214,7 +214,7 @@ class TestMutation:
         """A few ticks to the makespan, and only the choices of the other kind."""
         monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
         monkeypatch.setattr(module, "_TICKS", 16)
-        assert not any(map(refuted, islice(rounded_questions(), 60)))
+        assert not any(map(refuted, islice(rounded_questions(), 30)))
         original = module.longest_path
 
         def fewer(instance: Instance, schedule: Schedule) -> Choices | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import chain, combinations, product
 from typing import get_args
 
 import numpy as np
@@ -125,6 +125,9 @@ def test_measured_transfers_tell_apart_what_they_treat_differently() -> None:
 class TestByExchange:
     """Trading the places of two devices maps schedules to schedules of equal value."""
 
+    #: The first seed for each condition that shows what follows without it.
+    SHOWING = (16, 20, 25, 42, 48, 54, 109, 205, 358, 502, 1011)
+
     def fault(self, seed: int) -> str:
         """Return how a claim of symmetry fails on a drawn instance; empty if it holds."""
         models = list(product(get_args(Communication), get_args(Memory)))
@@ -161,7 +164,7 @@ class TestByExchange:
             pytest.skip("says that no device occurs in a field")
         left = tuple(condition for condition in symmetry._CONDITIONS if condition is not dropped)
         monkeypatch.setattr(symmetry, "_CONDITIONS", left)
-        assert any(self.fault(seed) for seed in range(10_000))
+        assert any(self.fault(seed) for seed in chain(self.SHOWING, range(10_000)))
 
     def test_a_new_field_cannot_be_forgotten(self) -> None:
         @dataclass

@@ -9,9 +9,11 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from relabelling import relabelled
 
 from optpart import Cluster, GraphBuilder, Instance
 from optpart.base import clock
+from optpart.kernels import ticks
 from optpart.lower_bounds.best import BOUNDS, Bound, Cost, LowerBound, all_bounds, best_bound
 from optpart.methods import registry
 from optpart.methods.solver_bound import solver_rows
@@ -52,6 +54,44 @@ def test_no_bound_exceeds_a_verified_schedule(communication: Communication, memo
         for bound in BOUNDS.values():
             value = bound.compute(instance, seconds=ENOUGH, makespan=None)
             assert not found or (value is not None and value <= min(found))
+
+
+def value(bound: LowerBound, instance: Instance) -> Fraction | None:
+    return bound.compute(instance, seconds=ENOUGH, makespan=None)
+
+
+every_bound = pytest.mark.parametrize("bound", BOUNDS.values(), ids=[*BOUNDS])
+
+
+@every_bound
+def test_an_empty_graph_takes_no_time(bound: LowerBound) -> None:
+    assert value(bound, Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
+
+
+@every_bound
+def test_of_a_vertex_without_a_device_there_is_none(bound: LowerBound) -> None:
+    graph = GraphBuilder().vertex("a").build()
+    assert value(bound, Instance(graph, Cluster.uniform(1), durations=[[None]])) is None
+
+
+@every_bound
+def test_relabelling_changes_nothing(bound: LowerBound) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        instance = random_instance(rng, 7, 3)
+        assert value(bound, instance) == value(bound, relabelled(instance, rng))
+
+
+@every_bound
+def test_on_a_rounded_grid_it_is_still_valid(
+    bound: LowerBound, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        instance = random_instance(rng, 6, 3, memory="estimate")
+        best, found = optimum(instance), value(bound, instance)
+        assert best is None or (found is not None and found <= best.makespan)
 
 
 def three_on_two() -> Instance:

@@ -81,10 +81,6 @@ def test_without_time_it_is_a_bound_of_paths() -> None:
     assert cases_bound(forks(5), seconds=0.0) == critical_path_bound(forks(5))
 
 
-def test_of_nothing_it_is_nothing() -> None:
-    assert cases_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
-
-
 @pytest.mark.parametrize("communication", get_args(Communication))
 def test_heads_and_tails_hold_in_every_optimal_schedule(communication: Communication) -> None:
     """No vertex starts before its head, nor ends with less than its tail left."""

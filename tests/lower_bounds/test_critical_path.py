@@ -64,12 +64,6 @@ def test_a_crossing_that_cannot_be_is_none() -> None:
     assert critical_path_bound(chain("CG.", bandwidth=[[None, 2], [0, None]])) == 16
 
 
-def test_a_vertex_without_device_is_none() -> None:
-    graph = GraphBuilder().vertex("a").build()
-    instance = Instance(graph, Cluster.uniform(2), durations=[[None, None]])
-    assert critical_path_bound(instance) is None
-
-
 def test_a_group_stays_together() -> None:
     """a alone takes 1 and b alone 2, on devices of their own; together 9 and 8."""
     graph = GraphBuilder().vertex("a").vertex("b").colocate("a", "b").build()
@@ -83,10 +77,6 @@ def test_a_send_lengthens_a_crossing() -> None:
     assert critical_path_bound(Instance(instance.graph, instance.cluster, sending)) == Fraction(
         33, 2
     )
-
-
-def test_an_empty_graph_takes_no_time() -> None:
-    assert critical_path_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
 
 
 def test_does_not_see_that_devices_are_few() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.exact.enumeration import enumerate_all
-from optpart.kernels import ticks
 from optpart.lower_bounds import crossings
 from optpart.lower_bounds.best import BoundFunction
 from optpart.lower_bounds.branching import branching_bound
@@ -76,9 +75,6 @@ class TestByHand:
         graph = GraphBuilder().vertex("a").build()
         assert crossings_bound(Instance(graph, Cluster.uniform(1), durations=[[None]])) is None
 
-    def test_an_empty_graph_takes_no_time(self) -> None:
-        assert crossings_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
-
     def test_a_known_makespan_ends_the_search(self) -> None:
         instance = chain(6, 8)
         best = optimum(instance)
@@ -116,7 +112,7 @@ def test_it_never_exceeds_the_optimum(
     bound: BoundFunction, communication: Communication, memory: Memory
 ) -> None:
     proven = 0
-    for seed in range(5 if bound is crossings_bound else 2):
+    for seed in range(5 if bound is crossings_bound else 1):
         instance = draw_instance(seed, communication, memory)
         best = enumerate_all(instance, budget=Budget(20.0))
         for makespan in (None, best.makespan):
@@ -135,16 +131,6 @@ def test_it_is_at_least_the_critical_path() -> None:
         instance = random_instance(rng, 7, 3, memory="estimate")
         value, path = crossings_bound(instance, 20.0), critical_path_bound(instance)
         assert value is None or (path is not None and value >= path)
-
-
-def test_it_is_valid_on_a_rounded_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticks, "MAX_HORIZON", 16)
-    rng = np.random.default_rng(5)
-    for _ in range(30):
-        instance = random_instance(rng, 6, 3, memory="estimate")
-        best = optimum(instance)
-        value = crossings_bound(instance, 20.0)
-        assert best is None or (value is not None and value <= best.makespan)
 
 
 def test_without_a_time_limit_large_programs_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,9 +49,6 @@ class TestByHand:
         instance = Instance(builder.build(), cluster, Model(memory="estimate"))
         assert destructive_bound(instance) is None
 
-    def test_an_empty_graph_takes_no_time(self) -> None:
-        assert destructive_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
-
     def test_without_time_there_is_still_a_bound(self) -> None:
         graph = GraphBuilder().vertex("a", 5).build()
         assert destructive_bound(Instance(graph, Cluster.uniform(2)), -1.0) == 5

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from relabelling import relabelled
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.kernels import ticks
@@ -66,13 +65,6 @@ class TestByHand:
         assert energy_bound(Instance(builder.build(), cluster)) == 2
         assert energy_bound(Instance(builder.build(), cluster, Model(memory="estimate"))) is None
 
-    def test_an_empty_graph_takes_no_time(self) -> None:
-        assert energy_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
-
-    def test_a_vertex_without_device_gives_none(self) -> None:
-        graph = GraphBuilder().vertex("a").build()
-        assert energy_bound(Instance(graph, Cluster.uniform(1), durations=[[None]])) is None
-
     def test_a_known_makespan_ends_the_search(self) -> None:
         instance = hourglass(1, [2, 2, 2, 2], [Device("d0"), Device("d1")])
         best = optimum(instance)
@@ -95,12 +87,6 @@ class TestNothingIsLost:
         rng = np.random.default_rng(2)
         for _ in range(100):
             not_overloaded_at_optimum(random_instance(rng, 6, 3), int(rng.integers(8, 2000)))
-
-    def test_relabelling_changes_nothing(self) -> None:
-        rng = np.random.default_rng(3)
-        for _ in range(20):
-            instance = random_instance(rng, 7, 3)
-            assert energy_bound(instance) == energy_bound(relabelled(instance, rng))
 
 
 def not_overloaded_at_optimum(instance: Instance, most: int) -> bool:

@@ -98,13 +98,6 @@ class TestByHand:
         builder = GraphBuilder().vertex("a", 5).vertex("b", 5).vertex("c", 1).edge("a", "b", None)
         assert load_bound(Instance(builder.build(), Cluster.uniform(2))) == 10
 
-    def test_an_empty_graph_takes_no_time(self) -> None:
-        assert load_bound(Instance(GraphBuilder().build(), Cluster.uniform(2))) == 0
-
-    def test_a_vertex_without_device_is_none(self) -> None:
-        instance = Instance(vertices(1).build(), Cluster.uniform(2), durations=[[None, None]])
-        assert load_bound(instance) is None
-
     def test_vertices_without_length(self) -> None:
         assert load_bound(Instance(vertices(0, 0, 0).build(), Cluster.uniform(2))) == 0
 

@@ -233,7 +233,7 @@ def test_repaired_states_keep_every_rule(
 
 @repairing
 @pytest.mark.parametrize("memory", ["none", "estimate"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_repair_holds_with_separation_missing_links_and_given_run_times(
     repair: Operator, memory: Memory, seed: int
 ) -> None:

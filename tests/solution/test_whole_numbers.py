@@ -83,7 +83,7 @@ def disturbed(rng: np.random.Generator, schedule: Schedule, devices: int) -> Sch
     return Schedule(placement, RationalArray.from_fractions(start), Transfers.of(rows))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(60))
 def test_both_agree_on_valid_and_on_disturbed_schedules(seed: int) -> None:
     rng, instance, schedule = drawn(seed)
     if schedule is None:
@@ -93,7 +93,7 @@ def test_both_agree_on_valid_and_on_disturbed_schedules(seed: int) -> None:
         schedule = disturbed(rng, schedule, instance.devices)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("factor", [Fraction(2**70), Fraction(1, 3**50), Fraction(10**400)])
 def test_numbers_beyond_64_bits_change_nothing(seed: int, factor: Fraction) -> None:
     _, instance, _ = drawn(seed)
@@ -132,7 +132,7 @@ def test_the_reference_judges_what_whole_numbers_accept(monkeypatch: pytest.Monk
     assert noticed > 10
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_part_of_a_valid_schedule_is_valid(seed: int) -> None:
     rng, instance, schedule = drawn(seed)
     if schedule is not None and not reference(instance, schedule):

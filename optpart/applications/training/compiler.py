@@ -29,6 +29,7 @@ from optpart.applications.training.graph import CONTROL, Edge, Layout, Role, Tra
 from optpart.applications.training.instance_builder import InstanceBuilder
 from optpart.applications.training.strategy import ALL, Interval, Strategy, overlap
 from optpart.base.errors import InputError, OptpartError
+from optpart.base.escaping import listed
 from optpart.problem.rational import rounded
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import Violation, verify
@@ -93,9 +94,8 @@ def check_parameters_fit(graph: TrainingGraph, cluster: TrainingCluster, slots: 
             total += size
             named.append(name)
             if total > room:
-                listed = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if named[4:] else "")
                 raise InputError(
-                    f"parameters {listed}",
+                    f"parameters {listed(named)}",
                     f"need {rounded(total, up=True)} bytes with the optimiser's, "
                     f"but {where} {rounded(Fraction(room), up=False)}",
                     "add memory, or choose an optimiser that keeps less",

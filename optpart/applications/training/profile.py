@@ -43,6 +43,7 @@ from optpart.applications.training.cluster import TrainingCluster
 from optpart.applications.training.graph import Line, TrainingGraph
 from optpart.base.choices import choice
 from optpart.base.errors import FaultsOf, InputError
+from optpart.base.escaping import listed
 from optpart.base.files import Kind, of_format, read_text, write_text
 from optpart.interop.costs.calibration import fit_relative
 from optpart.interop.formats.json import flag, keys, parse_json, pretty, sequence, text, version
@@ -128,9 +129,8 @@ class FittedCosts:
         ):
             single = [" ".join(key) for key, each in fits.items() if not each.determined]
             if single:
-                more = f" and {len(single) - 3} more" if len(single) > 3 else ""
                 found.append(
-                    f"{what} {', '.join(single[:3])}{more}: measured for a single number of "
+                    f"{what} {listed(single, 3)}: measured for a single number of "
                     f"{grows}; α = 0 is assumed, so that times are proportional to {grows}."
                 )
         return tuple(found)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 from fractions import Fraction
-from itertools import islice
 from typing import Any, TypeGuard
 from xml.etree import ElementTree
 
+from optpart.base import escaping
 from optpart.base.errors import InputError
 from optpart.problem.rational import non_negative, shown
 
@@ -172,11 +172,9 @@ def known(edge: Any, key: str, names: Container[str], place: str) -> str:
 
 def listed(names: Collection[str]) -> str:
     """List a few names, in quotation marks."""
-    some = ", ".join(repr(name) for name in islice(names, 3))
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
+    return escaping.listed([repr(name) for name in names], 3)
 
 
 def named(names: Sequence[str], most: int = 6) -> str:
     """List names as they are, the first few if there are many."""
-    some = ", ".join(names[:most])
-    return some if len(names) <= most else f"{some} and {len(names) - most} more"
+    return escaping.listed(names, most)

@@ -15,7 +15,7 @@ from optpart.applications.training.comparison import Comparison as StrategyCompa
 from optpart.applications.training.question import Solved
 from optpart.applications.training.strategy import Strategy
 from optpart.base.errors import InputError
-from optpart.base.escaping import brief
+from optpart.base.escaping import brief, listed
 from optpart.base.languages import to_html
 from optpart.base.rounding import between, number, percent
 from optpart.certificates.certify import Refutation
@@ -57,7 +57,7 @@ def _(instance: Instance) -> str:
     rows = [
         ("vertices", f"{instance.vertices:,}"),
         ("edges", f"{len(graph.edge_source):,}"),
-        ("devices", f"{instance.devices:,}: {_listed(cluster.names)}"),
+        ("devices", f"{instance.devices:,}: {listed([brief(name) for name in cluster.names], 8)}"),
         ("communication", _communication(model)),
         ("memory", "does not count" if model.memory == "none" else model.memory),
         ("costs", speeds),
@@ -224,12 +224,6 @@ def _row(first: str, others: str, cells: Iterable[str]) -> str:
         tag = others if i else first
         inside.append(f'<{tag} style="text-align:left">{to_html(cell)}</{tag}>')
     return f"<tr>{''.join(inside)}</tr>"
-
-
-def _listed(names: Iterable[str], most: int = 8) -> str:
-    listed = [brief(name) for name in names]
-    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
 
 
 # --- data frames ----------------------------------------------------------------------------------

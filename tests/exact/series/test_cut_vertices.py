@@ -30,7 +30,7 @@ def test_cut_vertices_of_a_chain_with_a_fork() -> None:
     assert is_cut(builder.build()).tolist() == [True, True, False, False, True]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_cut_vertices_satisfy_the_definition(seed: int) -> None:
     graph = draw_instance(seed, vertices=9, devices=2).graph
     assert is_cut(graph).tolist() == by_definition(graph)

@@ -55,7 +55,7 @@ def solved(path: Path) -> int | None:
     return bound
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_model_has_the_optimum_of_all_placements(seed):
     rng = np.random.default_rng(seed)
     k, alike = int(rng.integers(2, 4)), rng.random() < 0.3
@@ -76,7 +76,7 @@ def test_the_model_has_the_optimum_of_all_placements(seed):
     def beside():
         return {d: 1 if alike else int(rng.integers(3)) for d in range(k)}
 
-    cycles, left = [], 8
+    cycles, left = [], 7
     while left:
         length = int(rng.integers(1, left + 1))
         kinds = [
@@ -91,7 +91,7 @@ def test_the_model_has_the_optimum_of_all_placements(seed):
         rooms = dict.fromkeys(range(k), int(sum(needs) * 0.4))
     path = Path(cycles, rooms, [], [])
 
-    values = [value(path, devices) for devices in product(range(k), repeat=8)]
+    values = [value(path, devices) for devices in product(range(k), repeat=7)]
     assert solved(path) == min((v for v in values if v is not None), default=None)
 
 

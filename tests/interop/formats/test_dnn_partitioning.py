@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from faults import one_line_fault
 
 from optpart.base.errors import InputError
 from optpart.interop.formats import dnn_partitioning, native
@@ -135,12 +136,8 @@ def test_memory_drives_a_node_to_a_cpu(tmp_path):
 )
 def test_a_fault_is_one_line_that_names_file_and_place(tmp_path, change, part):
     path = write(tmp_path, DOCUMENT | change)
-    with pytest.raises(InputError) as error:
+    with one_line_fault(path, part):
         dnn_partitioning.read(path)
-    message = str(error.value)
-    assert message.startswith(f"{path}: ")
-    assert part in message
-    assert "\n" not in message
 
 
 @pytest.mark.parametrize(

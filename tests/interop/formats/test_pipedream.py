@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from faults import one_line_fault
 
 from optpart.base.errors import InputError
 from optpart.interop.formats import native, pipedream
@@ -92,12 +93,8 @@ def test_a_fault_is_one_line_that_names_file_and_line(
     tmp_path: Path, old: str, new: str, part: str
 ) -> None:
     assert old in SMALL
-    with pytest.raises(InputError) as error:
+    with one_line_fault(tmp_path / "graph.txt", part):
         read(tmp_path, SMALL.replace(old, new, 1))
-    message = str(error.value)
-    assert message.startswith(f"{tmp_path / 'graph.txt'}: ")
-    assert part in message
-    assert "\n" not in message
 
 
 @pytest.mark.parametrize("text", ["", "\n \n", SMALL.split("node2")[0]])

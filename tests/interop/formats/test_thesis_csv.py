@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from faults import one_line_fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -139,12 +140,8 @@ def test_a_fault_is_one_line_that_names_file_and_line(tmp_path, old, new, file, 
     assert old in GRAPH + DEVICES
     texts = {"graph": GRAPH, "devices": DEVICES}
     texts[file] = texts[file].replace(old, new, 1)
-    with pytest.raises(InputError) as error:
+    with one_line_fault(f"{tmp_path / file}.csv", part):
         read(tmp_path, **texts)
-    message = str(error.value)
-    assert message.startswith(f"{tmp_path / file}.csv: ")
-    assert part in message
-    assert "\n" not in message
 
 
 def test_files_survive_the_round_trip(tmp_path):

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
-import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.problem.model import Communication
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.exo import By, exo
-from optpart.strategies.scheduling.pct import pct
-from optpart.strategies.simulator import simulate
-from optpart.testing.draw import draw_instance
 
 
 def placement(instance: Instance, by: By = "memory") -> list[int]:
@@ -98,19 +89,3 @@ class TestConstraints:
         devices = [Device("a", 3, memory=2), Device("b", 1, memory=9)]
         instance = Instance(layers(4).build(), Cluster.of(devices), Model(memory="estimate"))
         assert placement(instance, "bandwidth") == [0, 0, 1, 1]
-
-    @pytest.mark.parametrize("communication", get_args(Communication))
-    @pytest.mark.parametrize("by", get_args(By))
-    @pytest.mark.parametrize("seed", range(40))
-    def test_all_hold(self, seed: int, by: By, communication: Communication) -> None:
-        instance = draw_instance(seed, communication, "estimate", vertices=(1, 9), devices=(1, 4))
-        try:
-            found = exo(instance, np.random.default_rng(0), by=by)
-        except NoPlacementError:
-            return
-        assert not verify(instance, simulate(instance, found, pct))
-
-
-def test_of_an_empty_graph() -> None:
-    instance = Instance(GraphBuilder().build(), Cluster.uniform(2))
-    assert placement(instance) == placement(instance, "bandwidth") == []

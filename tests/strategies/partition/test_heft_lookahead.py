@@ -11,8 +11,7 @@ from peft_example import example
 from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, retime
-from optpart.problem.model import Communication, Memory
-from optpart.solution.verifier import verify
+from optpart.problem.model import Memory
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.heft import heft
 from optpart.strategies.partition.heft_lookahead import heft_lookahead
@@ -101,7 +100,7 @@ def naively(instance: Instance) -> tuple[list[int], list[Fraction]]:
     return [placing.on[v] for v in range(instance.vertices)], starts
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 def test_is_what_trying_everything_gives(seed: int, memory: Memory) -> None:
     instance = random_instance(np.random.default_rng(seed), 8, 4, memory=memory, rational=False)
@@ -115,20 +114,6 @@ def test_is_what_trying_everything_gives(seed: int, memory: Memory) -> None:
     assert partition.placement.tolist() == placement
     assert partition.order is not None
     assert [start[v] for v in partition.order] == sorted(start)
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("communication", ["delay", "sendrecv", "link", "port"])
-def test_schedules_are_valid_under_every_communication_model(
-    seed: int, communication: Communication
-) -> None:
-    instance = random_instance(np.random.default_rng(seed), 9, 4, communication=communication)
-    try:
-        partition = found(instance)
-    except NoPlacementError:
-        return
-    assert partition.order is not None
-    assert verify(instance, retime(instance, partition.placement, partition.order)) == []
 
 
 def test_the_example_of_peft_takes_127() -> None:

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, InputError, Instance, Model, retime
-from optpart.problem.model import Memory
 from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition import min_cut as module
 from optpart.strategies.partition.min_cut import Tensors, min_cut
-from optpart.testing.draw import random_instance
 
 
 @pytest.fixture
@@ -164,18 +161,6 @@ class TestConstraints:
         graph = builder.separate("a", "b").build()
         devices = placement(Instance(graph, Cluster.uniform(2, bandwidth=1)))
         assert devices[0] != devices[1]
-
-    @pytest.mark.parametrize("seed", range(60))
-    @pytest.mark.parametrize("memory", ["none", "estimate"])
-    def test_hold_or_no_placement_is_found(self, seed: int, memory: Memory) -> None:
-        rng = np.random.default_rng(seed)
-        instance = random_instance(rng, 9, 4, memory=memory)
-        try:
-            placement(instance)
-        except NoPlacementError:
-            pass
-        else:
-            assert placement(instance) == placement(instance)
 
 
 @pytest.mark.usefixtures("partitioner")

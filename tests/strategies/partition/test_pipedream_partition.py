@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.kernels.compiled import arrays
-from optpart.problem.model import Communication
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.contiguous import line
 from optpart.strategies.partition.pipedream import best_stages, pipedream
-from optpart.strategies.scheduling.pct import pct
-from optpart.strategies.simulator import simulate
 from optpart.testing.draw import draw_instance
 
 
@@ -65,7 +59,7 @@ class TestBottleneck:
         cluster = Cluster.of([Device("a", 9), Device("slow", "1/9"), Device("c", 9)])
         assert placement(Instance(path(9, 9).build(), cluster)) == [0, 2]
 
-    @pytest.mark.parametrize("seed", range(80))
+    @pytest.mark.parametrize("seed", range(20))
     def test_is_the_least_of_all_splits(self, seed: int) -> None:
         instance = draw_instance(seed, "delay", "estimate", vertices=(1, 6), devices=(1, 4))
         row = line(instance, arrays(instance).order, add=True)
@@ -138,17 +132,3 @@ class TestConstraints:
                 builder.edge(f"v{v - 1}", f"v{v}", None)
         instance = Instance(builder.build(), Cluster.uniform(2, memory=4), Model(memory="estimate"))
         assert placement(instance) == [0, 1, 0, 1]
-
-    @pytest.mark.parametrize("communication", get_args(Communication))
-    @pytest.mark.parametrize("seed", range(40))
-    def test_all_hold(self, seed: int, communication: Communication) -> None:
-        instance = draw_instance(seed, communication, "estimate", vertices=(1, 9), devices=(1, 4))
-        try:
-            found = pipedream(instance, np.random.default_rng(0))
-        except NoPlacementError:
-            return
-        assert not verify(instance, simulate(instance, found, pct))
-
-
-def test_of_an_empty_graph() -> None:
-    assert placement(Instance(GraphBuilder().build(), Cluster.uniform(2))) == []

@@ -12,8 +12,7 @@ from naive_placing import NaivePlacing
 from task_graphs import devices_and_starts
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, load, retime
-from optpart.problem.model import Communication, Memory
-from optpart.solution.verifier import verify
+from optpart.problem.model import Memory
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.partition.dls import dls
 from optpart.strategies.partition.max_min import max_min
@@ -96,7 +95,7 @@ def naively(strategy: Strategy, instance: Instance) -> tuple[list[int], list[int
 
 
 @every_strategy
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 def test_is_what_comparing_everything_gives(strategy: Strategy, seed: int, memory: Memory) -> None:
     instance = random_instance(np.random.default_rng(seed), 9, 4, memory=memory, rational=False)
@@ -108,21 +107,6 @@ def test_is_what_comparing_everything_gives(strategy: Strategy, seed: int, memor
         return
     partition = found(strategy, instance)
     assert (partition.placement.tolist(), partition.order) == expected
-
-
-@every_strategy
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("communication", ["delay", "sendrecv", "link", "port"])
-def test_schedules_are_valid_under_every_communication_model(
-    strategy: Strategy, seed: int, communication: Communication
-) -> None:
-    instance = random_instance(np.random.default_rng(seed), 9, 4, communication=communication)
-    try:
-        partition = found(strategy, instance)
-    except NoPlacementError:
-        return
-    assert partition.order is not None
-    assert verify(instance, retime(instance, partition.placement, partition.order)) == []
 
 
 class TestIndependentTasks:

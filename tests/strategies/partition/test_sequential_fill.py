@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
-import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
-from optpart.problem.model import Communication
-from optpart.solution.verifier import verify
-from optpart.strategies.base import NoPlacementError
 from optpart.strategies.partition.sequential_fill import accelerators_first, sequential_fill
-from optpart.strategies.scheduling.pct import pct
-from optpart.strategies.simulator import simulate
-from optpart.testing.draw import draw_instance
 
 ESTIMATE = Model(memory="estimate")
 
@@ -106,20 +97,3 @@ class TestConstraints:
         """v1 may only run on d0, which v0 has filled."""
         graph = path(2, 2, devices={1: ["d0"]}).build()
         assert placement(Instance(graph, cluster(2, 2), ESTIMATE)) == [1, 0]
-
-    @pytest.mark.parametrize("communication", get_args(Communication))
-    @pytest.mark.parametrize("balanced", [False, True])
-    @pytest.mark.parametrize("seed", range(40))
-    def test_all_hold(self, seed: int, balanced: bool, communication: Communication) -> None:
-        instance = draw_instance(seed, communication, "estimate", vertices=(1, 9), devices=(1, 4))
-        rng = np.random.default_rng(0)
-        try:
-            found = sequential_fill(instance, rng, balanced=balanced)
-        except NoPlacementError:
-            return
-        assert not verify(instance, simulate(instance, found, pct))
-
-
-def test_of_an_empty_graph() -> None:
-    instance = Instance(GraphBuilder().build(), Cluster.uniform(2))
-    assert placement(instance) == placement(instance, balanced=True) == []

@@ -9,7 +9,7 @@ from optpart.base.files import write_text
 from optpart.base.languages import to_html
 from optpart.base.rounding import fixed
 from optpart.study.leaderboard import ALL, Leaderboard, Line, Section
-from optpart.study.report.html.page import KIND, asset, filled
+from optpart.study.report.html.page import KIND, asset, filled, head
 from optpart.version import __version__
 
 _HEADS = (
@@ -35,7 +35,7 @@ def leaderboard_page(board: Leaderboard) -> str:
     return filled(
         "leaderboard.html",
         {
-            "style": asset("page.css"),
+            "head": head("report", asset("page.css"), scripts=""),
             "name": to_html(board.dataset.name),
             "facts": to_html(str(board.dataset)),
             "sections": "".join(map(_section, board.sections)),

@@ -27,7 +27,7 @@ from optpart.problem.units import with_unit
 from optpart.solution.result import Result, Status
 from optpart.study.report import text
 from optpart.study.report.gantt.colours import QUALITATIVE
-from optpart.study.report.html.page import asset, filled
+from optpart.study.report.html.page import asset, filled, head
 from optpart.version import __version__
 
 KIND = Kind("a lesson", begins(rb"(?s)<!DOCTYPE html>.{0,999}<title>optpart lesson</title>"))
@@ -92,8 +92,7 @@ def tick(instance: Instance) -> Fraction:
 def lesson(best: Result) -> str:
     """Return the page about the instance of an optimal result."""
     parts = {
-        "style": asset("page.css"),
-        "more": asset("lesson.css"),
+        "head": head("lesson", asset("page.css") + asset("lesson.css")),
         "data": to_json_in_html(_data(best)),
         "schedule": asset("lesson_schedule.js"),
         "script": asset("lesson.js"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from optpart.base.errors import FaultsOf, InputError
+from optpart.base.escaping import listed
 from optpart.base.files import read_bytes
 from optpart.interop.formats.json import parse_json
 from optpart.interop.formats.result import FORMAT, read_document
@@ -228,10 +229,9 @@ def _instances_of(stores: list[str]) -> list[Instance]:
         if name not in known or known[name].sha256 != sha
     )
     if missing:
-        listed = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if missing[3:] else "")
         raise InputError(
             "",
-            f"has runs on instances that are not in the library ({listed})",
+            f"has runs on instances that are not in the library ({listed(missing, 3)})",
             "give the files of the instances to report on as well",
             stores[0],
         )
