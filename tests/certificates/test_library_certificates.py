@@ -14,12 +14,19 @@ OPTIMAL = [row.name for row in library.index().values() if row.status == "OPTIMA
 
 #: ``auto`` proves these, and an attempt of some minutes found no certificate.
 UNCERTIFIED = {
+    "densenet-121-edge-tight",
+    "densenet-121-server-tight",
     "densenet-121-workstation-tight",
+    "inception-v1-edge-tight",
     "inception-v1-server-free",
+    "inception-v1-server-tight",
     "inception-v1-workstation-free",
     "inception-v2-server-free",
+    "inception-v2-workstation-free",
+    "llama-3-70b-decode-server-tight",
     "resnet-50-server-tight",
     "resnet-50-workstation-tight",
+    "shufflenet-server-tight",
     "shufflenet-workstation-tight",
     "squeezenet-workstation-tight",
     "zfnet-512-workstation-tight",
