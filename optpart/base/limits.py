@@ -30,6 +30,9 @@ MOST_EDGES = 5_000_000
 #: Tokens, sequences and microbatches of a model: products of a few stay within 64 bits.
 MOST_TOKENS = 1_000_000_000
 
+#: Groups of the experts of a block, far beyond any model.
+MOST_EXPERT_GROUPS = 1024
+
 #: Samples of a training iteration, whose shares must stay exact; and groups with a decision each.
 MOST_SAMPLES = 1_000_000_000
 MOST_GROUPS = 100_000

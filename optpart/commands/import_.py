@@ -13,11 +13,10 @@ import typer
 
 from optpart.base.choices import Communication, Memory
 from optpart.base.errors import FaultsOf, InputError
-from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_TOKENS
+from optpart.base.limits import LARGEST_SEED, MOST_DEVICES, MOST_EXPERT_GROUPS, MOST_TOKENS
 from optpart.base.terminal import say
 from optpart.commands.options import LanguageModel, NewInstance, option_of, say_size, spread
 from optpart.interop.formats.detect import FORMATS, Format, format_of
-from optpart.interop.formats.llm_experts import MOST_GROUPS
 
 if TYPE_CHECKING:
     from optpart.interop.costs.costed import Costed
@@ -92,7 +91,9 @@ class Reading:
     expert_groups: Annotated[
         int | None,
         typer.Option(
-            help="Vertices that the experts of a block are split into.", min=2, max=MOST_GROUPS
+            help="Vertices that the experts of a block are split into.",
+            min=2,
+            max=MOST_EXPERT_GROUPS,
         ),
     ] = None
     kv_dtype: Annotated[str | None, typer.Option(help="Type of keys and values.")] = None

@@ -57,9 +57,9 @@ from typing import NamedTuple
 
 from optpart.base.choices import choice
 from optpart.base.errors import InputError
-from optpart.base.limits import MOST_TOKENS, check_size
+from optpart.base.limits import MOST_EXPERT_GROUPS, MOST_TOKENS, check_size
 from optpart.base.rounding import number as shortened
-from optpart.interop.formats.llm_experts import MOST_GROUPS, UNIFORM, Counts, Group, use_of
+from optpart.interop.formats.llm_experts import UNIFORM, Counts, Group, use_of
 from optpart.interop.formats.operator_cost import (
     NORMALIZATION,
     RMS_NORMALIZATION,
@@ -343,8 +343,10 @@ class Step:
         ):
             if count is not None and not is_whole(count, 1, MOST_TOKENS):
                 raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
-        if self.expert_groups is not None and not is_whole(self.expert_groups, 2, MOST_GROUPS):
-            remedy = f"give a whole number of 2 to {MOST_GROUPS}"
+        if self.expert_groups is not None and not is_whole(
+            self.expert_groups, 2, MOST_EXPERT_GROUPS
+        ):
+            remedy = f"give a whole number of 2 to {MOST_EXPERT_GROUPS}"
             raise InputError("expert_groups", shown(self.expert_groups), remedy)
 
 

@@ -31,8 +31,7 @@ from optpart.problem.rational import shown
 #: In place of a file: all experts are used alike.
 UNIFORM = "uniform"
 
-#: Far beyond any model.
-MOST_GROUPS = 1024
+#: Far beyond any measurement.
 _MOST_USES = 10**15
 
 #: Digits of the sums, and those that are kept after the point.
