@@ -129,8 +129,10 @@ class Pricing:
         self.series = series
         self.upper = max(1, upper)
         self.pool = Pool(len(series), series.devices)
-        # Prices times capacities stay below 2^58, as no price is worth more than 8 schedules.
-        self.shift = max(0, min(40, 58 - (8 * self.upper).bit_length()))
+        # Prices times capacities stay below 2^58, as no price is worth more than 8 schedules, and
+        # below 2^61 over all devices.
+        most = 8 * self.upper * -(-series.devices // 8)
+        self.shift = max(0, min(40, 58 - most.bit_length()))
         self._add_single_vertices()
 
     @cached_property

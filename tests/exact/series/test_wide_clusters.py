@@ -7,6 +7,8 @@ import pytest
 
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.series.bound import series_bound
+from optpart.exact.series.dual import Pricing
+from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.problem.cluster import Cluster, Device
 from optpart.problem.graph import GraphBuilder
@@ -39,3 +41,11 @@ def test_without_a_known_schedule_nothing_is_excluded_wrongly(devices: int, seed
     bound = series_bound(instance, seconds=60.0, makespan=None)
     assert bound is not None
     assert bound <= expected.makespan
+
+
+@pytest.mark.parametrize("devices", [8, 33, 64])
+def test_what_all_memory_costs_fits_64_bits(devices: int) -> None:
+    for upper in (100, 10**7, 2**40):
+        pricing = Pricing(Series(diamond(devices, 0)), upper)
+        dearest = pricing.relax(np.full(devices, 10.0**30), 1, 0.0).price.max()
+        assert devices * max(int(dearest), 8 * upper << pricing.shift) < 2**62
