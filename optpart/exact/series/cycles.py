@@ -366,7 +366,7 @@ def _split(kind: NDArray[np.int64], sent: NDArray[np.int64]) -> list[tuple[int, 
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes cycles of an instance, from a first vertex up to an end."""
+    """Makes the cycles of an instance."""
 
     series: Series
     stages: list[tuple[int, list[int]]]
@@ -375,6 +375,7 @@ class _Maker:
     held: list[Fraction]
 
     def cycle(self, first: int, end: int, kinds: int) -> Cycle:
+        """Return the cycle of the stages from the first up to the end, of so many kinds."""
         found: list[Kind] = []
         for i in range(first, first + kinds):
             body = self._body(self.stages[i][0])

@@ -21,7 +21,7 @@ from optpart.exact.series.problem import Series
 _COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 40
 
 #: Nodes of one search per second that is left.
-_NODES_PER_SECOND = 50_000
+_NODES_PER_SECOND = 25_000
 
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
@@ -189,19 +189,17 @@ class Forward:
     def sharpen(self, deadline: float) -> None:
         """Add relaxations with prices that suit the labels of cuts where some were given up."""
         crowded = [(i, labels) for i, labels in self._crowded if len(labels)]
+        if not crowded:
+            return
         now = clock.now()
         deadline = now + _SHARPENING * max(0.0, deadline - now)
         number = len(self.duals)
         random = np.random.default_rng(number)
-        wanted = (
-            [
-                (*crowded[at], row)
-                for at in np.unique(np.linspace(0, len(crowded) - 1, _CUTS).astype(int)).tolist()
-                for row in (0, *random.integers(min(len(crowded[at][1]), _AMONG), size=_DRAWN - 1))
-            ]
-            if crowded
-            else []
-        )
+        wanted = [
+            (*crowded[at], row)
+            for at in np.unique(np.linspace(0, len(crowded) - 1, _CUTS).astype(int)).tolist()
+            for row in (0, *random.integers(min(len(crowded[at][1]), _AMONG), size=_DRAWN - 1))
+        ]
         for left, (i, labels, row) in zip(range(len(wanted), 0, -1), wanted, strict=True):
             now = clock.now()
             if len(self.duals) >= _MOST_DUALS or now >= deadline:

@@ -81,8 +81,8 @@ class Cut(Struct):
     beam: int
 
 
-class Promise(Struct):
-    """For each label, the columns after it in the order of a bound: the best relaxation for both.
+class Ranking(Struct):
+    """For each label, the columns after it in the order of a bound, by the best relaxation for it.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def joined(
     dropped : int
         The least bound of a label given up because there were too many.
     """
-    found, dropped = join(labels, columns, cut, _promise(labels, columns, cut))
+    found, dropped = join(labels, columns, cut, _ranked(labels, columns, cut))
     k = len(cut.capacity)
     return (
         found[:, _DEVICE].copy(),
@@ -135,7 +135,7 @@ def joined(
     )
 
 
-def _promise(labels: Ends, columns: Extensions, cut: Cut) -> Promise:
+def _ranked(labels: Ends, columns: Extensions, cut: Cut) -> Ranking:
     """Order the columns for every label, so that few of those that cannot follow it are tried.
 
     Time and cost of a label and of a column add up to at most the bound of both: costs are rounded
@@ -162,7 +162,7 @@ def _promise(labels: Ends, columns: Extensions, cut: Cut) -> Promise:
             first[rows], last[rows] = at, at + len(order)
             at += len(order)
     empty = np.zeros(0, dtype=np.int64)
-    return Promise(
+    return Ranking(
         column=np.concatenate([empty, *orders]),
         value=np.concatenate([empty, *values]),
         first=first,
@@ -172,7 +172,7 @@ def _promise(labels: Ends, columns: Extensions, cut: Cut) -> Promise:
 
 
 @long_kernel
-def join(labels: Ends, columns: Extensions, cut: Cut, promise: Promise) -> Any:
+def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
     """Return the table of :func:`joined`, and the least bound given up."""
     devices = len(cut.capacity)
     found = np.empty((1024, _MEMORY + 2 * devices), dtype=np.int64)
@@ -181,10 +181,10 @@ def join(labels: Ends, columns: Extensions, cut: Cut, promise: Promise) -> Any:
     most = max(_LEAST_MADE, _MADE_PER_LABEL * cut.beam)
     count = 0
     for i in range(len(labels.device)):
-        for y in range(promise.first[i], promise.last[i]):
-            if promise.base[i] + promise.value[y] >= upper:
+        for y in range(ranking.first[i], ranking.last[i]):
+            if ranking.base[i] + ranking.value[y] >= upper:
                 break
-            c = promise.column[y]
+            c = ranking.column[y]
             if not _take(labels.memory[i], columns.taken[c], cut, taken):
                 continue
             e, ends = columns.end[c], labels.time[i] + columns.span[c]
