@@ -18,6 +18,9 @@ from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
 #: dual. Then comes the device of each vertex, and then its start in the schedule.
 END, LOW, TIME, VALUE, CHOSEN = range(5)
 
+#: Nodes that take as long as one lower bound of all orders.
+_BOUND = 8
+
 
 class Setting(Struct):
     """The surroundings of a part.
@@ -28,6 +31,9 @@ class Setting(Struct):
         When the input of the cut vertex after the part from the one before it arrives.
     run, need : ndarray of length ends, int
         Ticks and memory of the cut vertex after the part. If there is none, one device with 0.
+    idle : ndarray, ends × k
+        Ticks that each device, if it runs any vertex of the part, waits at least from the end of
+        the cut vertex before the part to the start of the one after it.
     room : ndarray, length k
         Memory that the part may take.
     cost, end_cost, after : ndarray
@@ -40,6 +46,7 @@ class Setting(Struct):
     direct: Longs
     run: Longs
     need: int
+    idle: LongMatrix
     room: Longs
     cost: LongCube
     end_cost: LongMatrix
@@ -77,8 +84,8 @@ class Trail(Struct):
         Devices to try at each vertex, and their means, best first.
     width, at : ndarray, length m
         How many there are, −1 if that is not known yet; and how many have been tried.
-    used : ndarray, length k
-        Memory taken.
+    used, runs : ndarray, length k
+        Memory taken, and how many vertices run there.
     base : ndarray, length means
         What the cut vertex after the part, and all that follows it, adds to each mean.
     made : ndarray, (m + 1) × means
@@ -90,6 +97,7 @@ class Trail(Struct):
     width: Longs
     at: Longs
     used: Longs
+    runs: Longs
     base: Longs
     made: LongMatrix
 
@@ -102,6 +110,7 @@ class Trail(Struct):
             width=np.zeros(vertices, dtype=np.int64),
             at=np.zeros(vertices, dtype=np.int64),
             used=np.zeros(devices, dtype=np.int64),
+            runs=np.zeros(devices, dtype=np.int64),
             base=np.zeros(means, dtype=np.int64),
             made=np.zeros((vertices + 1, means), dtype=np.int64),
         )
@@ -155,8 +164,11 @@ def choices(
         The number of its rows that count.
     dropped : int
         The least value, by the first dual, of choices given up for ``most`` or ``nodes``.
+    visited : int
+        Nodes, and what took as long as these.
     """
-    device, used, limit, need = best.device, trail.used, setting.limit, body.need
+    device, used, runs, need = best.device, trail.used, trail.runs, body.need
+    limit = setting.limit
     m = len(device)
     found = np.empty((256, CHOSEN + 2 * m), dtype=np.int64)
     count = visited = 0
@@ -166,12 +178,14 @@ def choices(
             continue
         for d in range(len(used)):
             used[d] = setting.need if d == e else 0
+            runs[d] = 0
         x = 0
         trail.width[0] = -1
         while x >= 0:
             if x == m:
                 first, spare = _spare(setting, device, e)
-                low, time = sequenced(body, best, e, setting.direct[e], spare, effort.orders)
+                low, time, bounds = sequenced(body, best, e, setting.direct[e], spare, effort.orders)
+                visited += _BOUND * bounds
                 if time >= 0:
                     if count == len(found):
                         found = grown(found, 2 * count)
@@ -188,16 +202,18 @@ def choices(
                         dropped = min(dropped, limit[0])
                 x -= 1
                 used[device[x]] -= need[x]
+                runs[device[x]] -= 1
                 continue
             if trail.width[x] < 0:
                 visited += 1
                 if x > 0 and steps.last[x - 1]:
                     _renew(steps, setting, tables, trail, device, e, x)
-                _rank(body, steps, setting, tables, trail, device, x)
+                _rank(body, steps, setting, tables, trail, device, e, x)
             if trail.at[x] == trail.width[x]:
                 x -= 1
                 if x >= 0:
                     used[device[x]] -= need[x]
+                    runs[device[x]] -= 1
                 continue
             d, total = trail.tries[x, trail.at[x]], trail.score[x, trail.at[x]]
             trail.at[x] += 1
@@ -210,10 +226,11 @@ def choices(
             _add(steps, setting, tables, trail, e, x, before, d)
             device[x] = d
             used[d] += need[x]
+            runs[d] += 1
             x += 1
             if x < m:
                 trail.width[x] = -1
-    return found, count, dropped
+    return found, count, dropped, visited
 
 
 @inner
@@ -315,6 +332,9 @@ def _renew(
     for y in range(kinds):
         fixed[y] = 0
     fixed[kinds - 1] = setting.direct[e]
+    for d in range(len(trail.runs)):
+        if trail.runs[d] > 0:
+            fixed[chains + d] = setting.idle[e, d]
     cost = np.int64(0)
     before = 0
     for y in range(x):
@@ -340,6 +360,7 @@ def _rank(
     tables: Tables,
     trail: Trail,
     device: Any,
+    e: int,
     x: int,
 ) -> None:
     """Fill in the devices that a vertex can be on, those with the least mean first."""
@@ -352,7 +373,7 @@ def _rank(
             continue
         if tables.rest[0, x, d] >= NEVER:
             continue
-        total = _mean(steps, setting, tables, trail, x, before, d)
+        total = _mean(steps, setting, tables, trail, e, x, before, d)
         if total >= NEVER:
             continue
         z = trail.width[x]
@@ -367,13 +388,21 @@ def _rank(
 
 @inner
 def _mean(
-    steps: Steps, setting: Setting, tables: Tables, trail: Trail, x: int, before: int, d: int
+    steps: Steps,
+    setting: Setting,
+    tables: Tables,
+    trail: Trail,
+    e: int,
+    x: int,
+    before: int,
+    d: int,
 ) -> Any:
     """Return the largest mean by the first dual; ``NEVER`` if any reaches its limit."""
     weight = tables.weight
     chains, kinds = tables.begin.shape[1] - 1, weight.shape[1]
     own = _own(chains, kinds)
     c = steps.chain[x]
+    idle = setting.idle[e, d] if trail.runs[d] == 0 else 0
     largest = np.int64(-NEVER)
     for t in range(len(weight)):
         if kinds + c < t < own:
@@ -384,6 +413,7 @@ def _mean(
             + trail.made[x, t]
             + w * steps.way[x, before, d]
             + (w + weight[t, chains + d]) * steps.run[x, d]
+            + weight[t, chains + d] * idle
             + (setting.cost[j, x, d] << SCALE)
             + tables.rest[t, x, d]
             + tables.begin[t, c + 1]
@@ -412,6 +442,7 @@ def _add(
     own = _own(chains, kinds)
     c = steps.chain[x]
     far = steps.way[x, before, d] + (steps.out[e, x, d] if steps.last[x] else 0)
+    idle = setting.idle[e, d] if trail.runs[d] == 0 else 0
     for t in range(len(weight)):
         if kinds + c < t < own:
             continue
@@ -420,5 +451,6 @@ def _add(
             trail.made[x, t]
             + w * far
             + (w + weight[t, chains + d]) * steps.run[x, d]
+            + weight[t, chains + d] * idle
             + (setting.cost[max(0, t - own + 1), x, d] << SCALE)
         )

@@ -48,6 +48,8 @@ class Chosen:
         Lower bound of time, cost, and what follows, by the first dual.
     dropped : int
         The least value of a column that may be missing; ``NEVER`` if none is.
+    visited : int
+        Nodes of the search.
     vertices : ndarray, length m
         Those of the part but its cut vertex, in topological order.
     device, start, stop : ndarray, columns × m
@@ -62,6 +64,7 @@ class Chosen:
     taken: NDArray[np.int64]
     value: NDArray[np.int64]
     dropped: int
+    visited: int
     vertices: NDArray[np.int64]
     device: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -120,7 +123,7 @@ def choose(
     chains, m = int(steps.chain[-1]) + 1, len(body)
     count = means(chains, k, len(cost))
     sequencing = Sequencing.of(m, k)
-    found, size, dropped = choices(
+    found, size, dropped, visited = choices(
         Body(
             run[body],
             series.arrivals(i, device, body.tolist()),
@@ -138,6 +141,7 @@ def choose(
             direct=direct,
             run=join_run,
             need=join_need,
+            idle=_idle(steps),
             room=np.where(room < 0, NEVER, room),
             cost=np.ascontiguousarray(cost[:, body]),
             end_cost=np.ascontiguousarray(join_cost),
@@ -158,7 +162,20 @@ def choose(
     start, chosen = start[:, split.order], chosen[:, split.order]
     vertices = body[split.order]
     stop = start + run[vertices[None, :], chosen]
-    return Chosen(end, low, time, taken, value, int(dropped), vertices, chosen, start, stop, cut)
+    return Chosen(
+        end,
+        low,
+        time,
+        taken,
+        value,
+        int(dropped),
+        int(visited),
+        vertices,
+        chosen,
+        start,
+        stop,
+        cut,
+    )
 
 
 def _steps(series: Series, i: int, device: int, run: NDArray[np.int64], ends: int) -> Steps:
@@ -177,3 +194,27 @@ def _steps(series: Series, i: int, device: int, run: NDArray[np.int64], ends: in
     if leaving.any():
         out[:, leaving] = delays[split.leave[leaving]].transpose(2, 0, 1)
     return Steps(np.cumsum(first) - 1, last, run, way, out)
+
+
+def _idle(steps: Steps) -> NDArray[np.int64]:
+    """Return how long each device waits if it runs anything, for each end."""
+    m, k = steps.run.shape
+    head = np.full((m, k), NEVER, dtype=np.int64)
+    tail = np.full((len(steps.out), m, k), NEVER, dtype=np.int64)
+    for x in range(m):
+        if x == 0 or steps.last[x - 1]:
+            head[x] = steps.way[x, 0]
+        else:
+            before = np.minimum(NEVER, head[x - 1] + steps.run[x - 1])
+            head[x] = np.minimum(NEVER, (before[:, None] + steps.way[x]).min(axis=0))
+    for x in range(m - 1, -1, -1):
+        if steps.last[x]:
+            tail[:, x] = steps.out[:, x]
+        else:
+            after = np.minimum(NEVER, steps.run[x + 1] + tail[:, x + 1])
+            tail[:, x] = np.minimum(NEVER, (steps.way[x + 1][None] + after[:, None, :]).min(axis=2))
+    allowed = steps.run < NEVER
+    first = np.where(allowed, head, NEVER).min(axis=0)
+    final = np.where(allowed[None], tail, NEVER).min(axis=1)
+    idle = first[None, :] + final
+    return np.where(idle < NEVER, idle, 0)

@@ -45,9 +45,15 @@ _NODES = 600
 #: share of a schedule: to collect columns, and to raise the bound.
 _SEARCHED, _MISSED = 10_000, (1e-3, 2e-5)
 
-#: Nodes that a search visits per second, roughly, and how many equal shares of the time that a
-#: relaxation has left it may take: few searches need more than a small one.
-_NODES_PER_SECOND, _SHARES = 200_000, 4
+#: A limit of the search this close to a known value, as a share of a schedule, is that value.
+_NEAR = 2e-3
+
+#: Nodes that a search visits in some seconds, before there has been any.
+_GUESS = 40_000, 0.1
+
+#: The time that a relaxation has left is shared out to its searches, and each may take so many
+#: shares: few need more than a small one.
+_SHARES = 4
 
 #: Share of the time for relaxations that one of them may take.
 _ONE = 0.3
@@ -133,6 +139,8 @@ class Pricing:
         # below 2^61 over all devices.
         most = 8 * self.upper * -(-series.devices // 8)
         self.shift = max(0, min(40, 58 - most.bit_length()))
+        # What searches have taken so far, which begins with a guess.
+        self._visited, self._took = _GUESS
         self._add_single_vertices()
 
     @cached_property
@@ -350,8 +358,8 @@ class Pricing:
         stretch = self.series.stretches[i]
         best = known
         if stretch.chains is not None:
-            best, dropped = self._chosen(dual, i, device, best, labels > _FEW, deadline)
-            bound = max(bound, min(best, dropped))
+            found = self._chosen(dual, i, device, bound, best, labels > _FEW, deadline)
+            bound, best = max(bound, found[0]), found[1]
         if len(stretch.part.vertices) == 1 or stretch.lattice is None:
             return bound
         took = 0.0
@@ -368,32 +376,57 @@ class Pricing:
         return bound
 
     def _chosen(
-        self, dual: Dual, i: int, device: int, upper: int, careful: bool, deadline: float
+        self,
+        dual: Dual,
+        i: int,
+        device: int,
+        lower: int,
+        upper: int,
+        careful: bool,
+        deadline: float,
     ) -> tuple[int, int]:
         """Search for the cheapest choice of devices below ``upper``.
+
+        Limits rise from ``lower``, as a search takes the less time the lower its limit: one that is
+        just above the least value ends in a small part of the time that is lost, from a high limit,
+        on choices that are better than known ones but far from the best.
 
         Returns
         -------
         (int, int)
-            A lower bound of its value, and the least value of what was given up.
+            Lower bound of its value, and the least value that is known.
         """
-        left = max(0.0, deadline - clock.now())
-        found = choose(
-            self.series,
-            i,
-            device,
-            (dual.cost[None], dual.after[i + 1][None]),
-            np.array([upper]),
-            self.series.capacity,
-            best_only=True,
-            slack=int(_MISSED[careful] * self.upper),
-            most=0,
-            nodes=max(_SEARCHED, int(_NODES_PER_SECOND * left) if careful else 0),
-        )
-        for row in range(len(found.end)):
-            end, time = int(found.end[row]), int(found.time[row])
-            self._add(i, device, end, time, found.taken[row], found.sequence(row))
-        return min(upper, int(found.value.min(initial=NEVER))), found.dropped
+        best = upper
+        # Where no choice is known, none is likely to be so bad.
+        high = min(upper, lower + self.upper)
+        while lower < best:
+            near = high - lower <= _NEAR * self.upper
+            limit = upper if lower >= high else high if near else (lower + high) // 2
+            begin = clock.now()
+            nodes = int(self._visited / self._took * max(0.0, deadline - begin))
+            found = choose(
+                self.series,
+                i,
+                device,
+                (dual.cost[None], dual.after[i + 1][None]),
+                np.array([limit]),
+                self.series.capacity,
+                best_only=True,
+                slack=int(_MISSED[careful] * self.upper) if limit == upper else 0,
+                most=0,
+                nodes=max(_SEARCHED, nodes if careful else 0),
+            )
+            self._visited += found.visited
+            self._took += clock.now() - begin
+            for row in range(len(found.end)):
+                end, time = int(found.end[row]), int(found.time[row])
+                self._add(i, device, end, time, found.taken[row], found.sequence(row))
+            value = int(found.value.min(initial=NEVER))
+            lower = max(lower, min(limit, value, found.dropped))
+            best = min(best, value)
+            if min(value, found.dropped) < limit:
+                break
+        return lower, best
 
     def _cheapest(
         self, dual: Dual, i: int, device: int, upper: int, beam: int, deadline: float

@@ -96,7 +96,7 @@ class Sequencing(Struct):
 def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most: int) -> Any:
     """Return a lower bound of the time until the cut vertex can start, and that of a schedule.
 
-    The schedule is sought among the *active* ones, in which no vertex could start earlier without
+    The third value is the number of lower bounds that it took. The schedule is sought among the *active* ones, in which no vertex could start earlier without
     delaying another; one of them is optimal. Once the lower bound reaches the limit, the second
     value is −1.
 
@@ -119,7 +119,7 @@ def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most
         s.free[0, d] = 0
     lowest = max(direct, _lowest(body, s, 0))
     if lowest >= limit:
-        return lowest, np.int64(-1)
+        return lowest, np.int64(-1), 1
     best: Any = np.int64(NEVER)
     visited = depth = 0
     # Down to this depth, vertices have starts, those tried next at each depth are marked, and
@@ -144,12 +144,12 @@ def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most
         s.tried[depth, x] = True
         visited += 1
         if visited > most + m:
-            return lowest, best
+            return lowest, best, visited
         _go_on(body, s, depth, x)
         if best < NEVER and _lowest(body, s, depth + 1) >= best:
             continue
         depth += 1
-    return best, best if best < limit else np.int64(-1)
+    return best, best if best < limit else np.int64(-1), 1 + visited
 
 
 @inner
