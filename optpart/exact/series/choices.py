@@ -8,7 +8,7 @@ import numpy as np
 
 from optpart.exact.series.kernel import grown, ordered
 from optpart.exact.series.lattice import NEVER
-from optpart.exact.series.sequencing import Body, Sequencing, sequenced
+from optpart.exact.series.sequencing import Body, Sequencing, decided, sequenced
 from optpart.exact.series.weights import FEWER_STEPS, SCALE, STEPS, Steps, Tables, tabulate, weigh
 from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
@@ -207,7 +207,8 @@ def choices(
             if trail.width[x] < 0:
                 visited += 1
                 if x > 0 and steps.last[x - 1]:
-                    _renew(steps, setting, tables, trail, device, e, x)
+                    _renew(body, best, steps, setting, tables, trail, e, x)
+                    visited += _BOUND
                 _rank(body, steps, setting, tables, trail, device, e, x)
             if trail.at[x] == trail.width[x]:
                 x -= 1
@@ -322,7 +323,14 @@ def _halve(found: Any, count: int, limit: Any) -> Any:
 
 @inner
 def _renew(
-    steps: Steps, setting: Setting, tables: Tables, trail: Trail, device: Any, e: int, x: int
+    body: Body,
+    best: Sequencing,
+    steps: Steps,
+    setting: Setting,
+    tables: Tables,
+    trail: Trail,
+    e: int,
+    x: int,
 ) -> None:
     """Find the best weights where a chain begins, for what has been chosen before it."""
     fixed, weight = tables.fixed, tables.weight
@@ -331,7 +339,8 @@ def _renew(
     t = kinds + c
     for y in range(kinds):
         fixed[y] = 0
-    fixed[kinds - 1] = setting.direct[e]
+    device = best.device
+    fixed[kinds - 1] = max(setting.direct[e], decided(body, best, e, x))
     for d in range(len(trail.runs)):
         if trail.runs[d] > 0:
             fixed[chains + d] = setting.idle[e, d]

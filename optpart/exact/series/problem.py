@@ -329,7 +329,7 @@ def chains(part: Part, before: int, links: Links) -> Chains | None:
                 break
         else:
             last[v] = [v]
-    found = sorted(last.values(), key=len)
+    found = sorted(last.values(), key=lambda chain: -len(chain))
     vertices = [v for chain in found for v in chain]
     place = {v: x for x, v in enumerate(vertices)}
     link = [row[chain[y - 1], chain[y]] if y else -1 for chain in found for y in range(len(chain))]

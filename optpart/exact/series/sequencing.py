@@ -111,13 +111,13 @@ def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most
     """
     device, tail, starts = s.device, s.tail, s.starts
     m = len(device)
-    _fill_tails(body, s, end)
+    _fill_tails(body, s, end, m)
     for x in range(m):
         starts[0, x] = -1
         s.tried[0, x] = False
     for d in range(s.free.shape[1]):
         s.free[0, d] = 0
-    lowest = max(direct, _lowest(body, s, 0))
+    lowest = max(direct, _lowest(body, s, 0, m))
     if lowest >= limit:
         return lowest, np.int64(-1), 1
     best: Any = np.int64(NEVER)
@@ -146,24 +146,38 @@ def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most
         if visited > most + m:
             return lowest, best, visited
         _go_on(body, s, depth, x)
-        if best < NEVER and _lowest(body, s, depth + 1) >= best:
+        if best < NEVER and _lowest(body, s, depth + 1, m) >= best:
             continue
         depth += 1
     return best, best if best < limit else np.int64(-1), 1 + visited
 
 
 @inner
-def _fill_tails(body: Body, s: Sequencing, end: int) -> None:
+def decided(body: Body, s: Sequencing, end: int, count: int) -> Any:
+    """Return a lower bound of the time where only the first vertices have a device."""
+    _fill_tails(body, s, end, count)
+    for x in range(count):
+        s.starts[0, x] = -1
+    for d in range(s.free.shape[1]):
+        s.free[0, d] = 0
+    return _lowest(body, s, 0, count)
+
+
+@inner
+def _fill_tails(body: Body, s: Sequencing, end: int, count: int) -> None:
     device, tail = s.device, s.tail
-    m = len(device)
-    for x in range(m):
+    for x in range(count):
         tail[x] = 0
-    for z in range(m - 1, -1, -1):
+    for z in range(len(device) - 1, -1, -1):
         x = body.order[z]
+        if x >= count:
+            continue
         if body.leave[x] >= 0:
             tail[x] = max(tail[x], body.delays[body.leave[x], device[x], end])
         for a in range(body.pred_first[x], body.pred_first[x + 1]):
             u = body.pred[a]
+            if u >= count:
+                continue
             delay = body.delays[body.pred_row[a], device[u], device[x]]
             tail[u] = max(tail[u], delay + body.run[x, device[x]] + tail[x])
 
@@ -181,23 +195,26 @@ def _go_on(body: Body, s: Sequencing, depth: int, x: int) -> None:
 
 
 @inner
-def _lowest(body: Body, s: Sequencing, depth: int) -> Any:
-    """Return a lower bound of the time, where some vertices have started.
+def _lowest(body: Body, s: Sequencing, depth: int, count: int) -> Any:
+    """Return a lower bound of the time of the first vertices, where some have started.
 
     It is the longest path. On each device, it also is Jackson's preemptive schedule: of those whose
     inputs can be there, the vertex with the longest tail runs.
     """
     device, tail, head, left = s.device, s.tail, s.head, s.left
     start, free = s.starts[depth], s.free[depth]
-    m = len(device)
     lowest = np.int64(0)
-    for z in range(m):
+    for z in range(len(device)):
         x = body.order[z]
+        if x >= count:
+            continue
         at = start[x]
         if at < 0:
             at = max(body.arrive[x, device[x]], free[device[x]])
             for a in range(body.pred_first[x], body.pred_first[x + 1]):
                 u = body.pred[a]
+                if u >= count:
+                    continue
                 delay = body.delays[body.pred_row[a], device[u], device[x]]
                 at = max(at, head[u] + body.run[u, device[u]] + delay)
         head[x] = at
@@ -206,14 +223,14 @@ def _lowest(body: Body, s: Sequencing, depth: int) -> Any:
         return lowest
     for d in range(body.run.shape[1]):
         waiting = 0
-        for x in range(m):
+        for x in range(count):
             left[x] = body.run[x, d] if device[x] == d and start[x] < 0 else 0
             waiting += left[x] > 0
         now = np.int64(0)
         while waiting > 0:
             first = -1
             following = np.int64(NEVER)
-            for x in range(m):
+            for x in range(count):
                 if left[x] == 0:
                     continue
                 if head[x] > now:
