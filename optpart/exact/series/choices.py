@@ -90,6 +90,8 @@ class Trail(Struct):
         What the cut vertex after the part, and all that follows it, adds to each mean.
     made : ndarray, (m + 1) × means
         What so many vertices add.
+    least : ndarray, length m
+        Lower bound of the time by the vertices before each.
     """
 
     tries: LongMatrix
@@ -100,6 +102,7 @@ class Trail(Struct):
     runs: Longs
     base: Longs
     made: LongMatrix
+    least: Longs
 
     @classmethod
     def of(cls, vertices: int, devices: int, means: int) -> Trail:
@@ -113,6 +116,7 @@ class Trail(Struct):
             runs=np.zeros(devices, dtype=np.int64),
             base=np.zeros(means, dtype=np.int64),
             made=np.zeros((vertices + 1, means), dtype=np.int64),
+            least=np.zeros(vertices, dtype=np.int64),
         )
 
 
@@ -206,9 +210,11 @@ def choices(
                 continue
             if trail.width[x] < 0:
                 visited += 1
+                trail.least[x] = trail.least[x - 1] if x > 0 else setting.direct[e]
                 if x > 0 and steps.last[x - 1]:
-                    _renew(body, best, steps, setting, tables, trail, e, x)
                     visited += _BOUND
+                    trail.least[x] = max(trail.least[x], decided(body, best, e, x))
+                    _renew(steps, setting, tables, trail, device, e, x)
                 _rank(body, steps, setting, tables, trail, device, e, x)
             if trail.at[x] == trail.width[x]:
                 x -= 1
@@ -288,8 +294,9 @@ def _open(steps: Steps, setting: Setting, tables: Tables, trail: Trail, e: int) 
         else:
             weight[t, t - 1] = 1 << SCALE
             tabulate(steps, tables, t, setting.cost[j], e, 0)
-        trail.made[0, t] = weight[t, kinds - 1] * setting.direct[e]
-        if trail.base[t] + trail.made[0, t] + tables.begin[t, 0] >= limit[j] << SCALE:
+        trail.made[0, t] = 0
+        crossing = weight[t, kinds - 1] * setting.direct[e]
+        if trail.base[t] + crossing + tables.begin[t, 0] >= limit[j] << SCALE:
             return False
     return True
 
@@ -323,14 +330,7 @@ def _halve(found: Any, count: int, limit: Any) -> Any:
 
 @inner
 def _renew(
-    body: Body,
-    best: Sequencing,
-    steps: Steps,
-    setting: Setting,
-    tables: Tables,
-    trail: Trail,
-    e: int,
-    x: int,
+    steps: Steps, setting: Setting, tables: Tables, trail: Trail, device: Any, e: int, x: int
 ) -> None:
     """Find the best weights where a chain begins, for what has been chosen before it."""
     fixed, weight = tables.fixed, tables.weight
@@ -339,8 +339,7 @@ def _renew(
     t = kinds + c
     for y in range(kinds):
         fixed[y] = 0
-    device = best.device
-    fixed[kinds - 1] = max(setting.direct[e], decided(body, best, e, x))
+    fixed[kinds - 1] = trail.least[x]
     for d in range(len(trail.runs)):
         if trail.runs[d] > 0:
             fixed[chains + d] = setting.idle[e, d]
@@ -357,7 +356,7 @@ def _renew(
         weight[t, y] = weight[t - 1 if c > 1 else 0, y]
     weigh(steps, tables, t, setting.cost[0], e, x, FEWER_STEPS)
     trail.made[x, t] = cost << SCALE
-    for y in range(kinds):
+    for y in range(kinds - 1):
         trail.made[x, t] += weight[t, y] * fixed[y]
 
 
@@ -420,6 +419,7 @@ def _mean(
         total = (
             trail.base[t]
             + trail.made[x, t]
+            + weight[t, kinds - 1] * trail.least[x]
             + w * steps.way[x, before, d]
             + (w + weight[t, chains + d]) * steps.run[x, d]
             + weight[t, chains + d] * idle
