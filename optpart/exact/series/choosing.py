@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optpart.base import clock
 from optpart.exact.series.choices import (
     CHOSEN,
     END,
@@ -32,6 +33,18 @@ ORDERS = 300
 _HIGHEST = 2**50
 
 
+@dataclass
+class Pace:
+    """How fast searches are on this machine: nodes and seconds so far, which begin with a guess."""
+
+    visited: int = 40_000
+    seconds: float = 0.1
+
+    def nodes(self, seconds: float) -> int:
+        """Return how many nodes a search can visit in some seconds."""
+        return int(self.visited / self.seconds * max(0.0, seconds))
+
+
 @dataclass(frozen=True)
 class Chosen:
     """Columns of a part from one device.
@@ -48,8 +61,6 @@ class Chosen:
         Lower bound of time, cost, and what follows, by the first dual.
     dropped : int
         The least value of a column that may be missing; ``NEVER`` if none is.
-    visited : int
-        Nodes of the search.
     vertices : ndarray, length m
         Those of the part but its cut vertex, in topological order.
     device, start, stop : ndarray, columns × m
@@ -64,7 +75,6 @@ class Chosen:
     taken: NDArray[np.int64]
     value: NDArray[np.int64]
     dropped: int
-    visited: int
     vertices: NDArray[np.int64]
     device: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -92,6 +102,7 @@ def choose(
     slack: int = 0,
     most: int,
     nodes: int,
+    pace: Pace,
     orders: int = ORDERS,
 ) -> Chosen:
     """Search for the columns of a part from a device; see :func:`~.choices.choices`.
@@ -104,7 +115,10 @@ def choose(
         For each dual.
     room : ndarray, length k
         Memory that the part may take; negative where there is no limit.
+    pace : Pace
+        Updated.
     """
+    begin = clock.now()
     part, split = series.parts[i], series.stretches[i].chains
     assert split is not None
     cost, after = duals
@@ -153,6 +167,8 @@ def choose(
         Trail.of(m, k, count),
         sequencing,
     )
+    pace.visited += int(visited)
+    pace.seconds += clock.now() - begin
     found = found[:size]
     end, low, time, value = (found[:, column].copy() for column in (END, LOW, TIME, VALUE))
     chosen, start = found[:, CHOSEN : CHOSEN + m], found[:, CHOSEN + m :]
@@ -162,20 +178,7 @@ def choose(
     start, chosen = start[:, split.order], chosen[:, split.order]
     vertices = body[split.order]
     stop = start + run[vertices[None, :], chosen]
-    return Chosen(
-        end,
-        low,
-        time,
-        taken,
-        value,
-        int(dropped),
-        int(visited),
-        vertices,
-        chosen,
-        start,
-        stop,
-        cut,
-    )
+    return Chosen(end, low, time, taken, value, int(dropped), vertices, chosen, start, stop, cut)
 
 
 def _steps(series: Series, i: int, device: int, run: NDArray[np.int64], ends: int) -> Steps:

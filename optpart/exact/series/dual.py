@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base import clock
-from optpart.exact.series.choosing import choose
+from optpart.exact.series.choosing import Pace, choose
 from optpart.exact.series.columns import Pool, Sequence, prices
 from optpart.exact.series.kernel import (
     COST,
@@ -47,9 +47,6 @@ _SEARCHED, _MISSED = 10_000, (1e-3, 2e-5)
 
 #: A limit of the search this close to a known value, as a share of a schedule, is that value.
 _NEAR = 2e-3
-
-#: Nodes that a search visits in some seconds, before there has been any.
-_GUESS = 40_000, 0.1
 
 #: The time that a relaxation has left is shared out to its searches, and each may take so many
 #: shares: few need more than a small one.
@@ -139,8 +136,7 @@ class Pricing:
         # below 2^61 over all devices.
         most = 8 * self.upper * -(-series.devices // 8)
         self.shift = max(0, min(40, 58 - most.bit_length()))
-        # What searches have taken so far, which begins with a guess.
-        self._visited, self._took = _GUESS
+        self._pace = Pace()
         self._add_single_vertices()
 
     @cached_property
@@ -402,8 +398,7 @@ class Pricing:
         while lower < best:
             near = high - lower <= _NEAR * self.upper
             limit = upper if lower >= high else high if near else (lower + high) // 2
-            begin = clock.now()
-            nodes = int(self._visited / self._took * max(0.0, deadline - begin))
+            nodes = self._pace.nodes(deadline - clock.now()) if careful else 0
             found = choose(
                 self.series,
                 i,
@@ -414,10 +409,9 @@ class Pricing:
                 best_only=True,
                 slack=int(_MISSED[careful] * self.upper) if limit == upper else 0,
                 most=0,
-                nodes=max(_SEARCHED, nodes if careful else 0),
+                nodes=max(_SEARCHED, nodes),
+                pace=self._pace,
             )
-            self._visited += found.visited
-            self._took += clock.now() - begin
             for row in range(len(found.end)):
                 end, time = int(found.end[row]), int(found.time[row])
                 self._add(i, device, end, time, found.taken[row], found.sequence(row))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base import clock
-from optpart.exact.series.choosing import ORDERS, choose
+from optpart.exact.series.choosing import ORDERS, Pace, choose
 from optpart.exact.series.columns import Pool, Sequence
 from optpart.exact.series.dual import Dual, Pricing, extend, traced
 from optpart.exact.series.join import Cut, Ends, Extensions, joined
@@ -18,10 +18,10 @@ from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.problem import Series
 
 #: Columns of a part, for each label that may be kept, and nodes of the search for each of them.
-_COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 40
+_COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 200
 
-#: Nodes of one search per second that is left.
-_NODES_PER_SECOND = 25_000
+#: Share of the time that is left for one search.
+_ONE_SEARCH = 1 / 6
 
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
@@ -118,6 +118,7 @@ class Forward:
     _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
     _crowded: list[tuple[int, _Labels]] = field(default_factory=list)
     _orders: int = ORDERS
+    _pace: Pace = field(default_factory=Pace)
 
     @property
     def series(self) -> Series:
@@ -321,7 +322,8 @@ class Forward:
             room,
             best_only=False,
             most=most,
-            nodes=min(_NODES_PER_COLUMN * most, int(_NODES_PER_SECOND * left)),
+            nodes=min(_NODES_PER_COLUMN * most, self._pace.nodes(_ONE_SEARCH * left)),
+            pace=self._pace,
             orders=self._orders,
         )
         for row in np.argsort(found.value)[:_POOLED].tolist():

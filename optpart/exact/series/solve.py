@@ -34,7 +34,7 @@ from optpart.solution.termination import Termination
 _DUALS = 9
 
 #: Labels per downset, or per cut, in the first pass; every further pass may have more.
-_BEAM, _MORE = 100, 4
+_BEAM, _MORE, _MOST_LABELS = 100, 4, 10_000_000
 
 #: Labels per cut for combinations of known columns, first and at most.
 _POOLED, _MOST_POOLED = 300, 3_000
@@ -243,7 +243,7 @@ class _Solve:
             if self.upper == known:
                 pooled = min(max(beam, _POOLED), _MOST_POOLED)
                 self._pass(forward, self.upper, pooled, pooled=True)
-                beam, share = beam * _MORE, _SHARE
+                beam, share = min(beam * _MORE, _MOST_LABELS), _SHARE
         return ""
 
     def _end_unequal(self) -> None:
