@@ -188,7 +188,9 @@ def choices(
         while x >= 0:
             if x == m:
                 first, spare = _spare(setting, device, e)
-                low, time, bounds = sequenced(body, best, e, setting.direct[e], spare, effort.orders)
+                low, time, bounds = sequenced(
+                    body, best, e, setting.direct[e], spare, effort.orders
+                )
                 visited += _BOUND * bounds
                 if time >= 0:
                     if count == len(found):

@@ -396,7 +396,7 @@ class Pricing:
         # Where no choice is known, none is likely to be so bad.
         high = min(upper, lower + self.upper)
         while lower < best:
-            near = high - lower <= _NEAR * self.upper
+            near = high - lower <= max(1, _NEAR * self.upper)
             limit = upper if lower >= high else high if near else (lower + high) // 2
             nodes = self._pace.nodes(deadline - clock.now()) if careful else 0
             found = choose(

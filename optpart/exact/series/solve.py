@@ -218,14 +218,14 @@ class _Solve:
 
     def _search(self, forward: Forward) -> str:
         """Alternate between passes that look for schedules and passes that raise the bound."""
-        beam, share = _BEAM, _SHARE
+        beam, share, combined = _BEAM, _SHARE, 0
         found = self._pass(forward, self.upper, _POOLED, pooled=True)
         while not self._closed():
             if found is None:
                 self._end_late()
                 return ""
             target = min(self.upper, self.lower + max(1, int((self.upper - self.lower) * share)))
-            known = self.upper
+            known, proven = self.upper, self.lower
             found = self._pass(forward, target, beam)
             if found is None or self._closed():
                 continue
@@ -241,9 +241,13 @@ class _Solve:
                 continue
             forward.sharpen(self.deadline)
             if self.upper == known:
-                pooled = min(max(beam, _POOLED), _MOST_POOLED)
-                self._pass(forward, self.upper, pooled, pooled=True)
-                beam, share = min(beam * _MORE, _MOST_LABELS), _SHARE
+                if len(forward.pool) > combined:
+                    combined = len(forward.pool)
+                    pooled = min(max(beam, _POOLED), _MOST_POOLED)
+                    self._pass(forward, self.upper, pooled, pooled=True)
+                # A pass that proves nothing was too wide for the labels and nodes that it had.
+                share = min(share, _SHARE) if self.lower > proven else share / 2
+                beam = min(beam * _MORE, _MOST_LABELS)
         return ""
 
     def _end_unequal(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optpart.exact.enumeration import enumerate_all
-from optpart.exact.series.choosing import choose
+from optpart.exact.series.choosing import Pace, choose
 from optpart.exact.series.dual import Pricing
 from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.problem import Series
@@ -64,7 +64,7 @@ def _all(series, i, d, limit, **limits):
     n, k = series.duration.shape
     nothing = np.zeros((1, n, k), dtype=np.int64), np.zeros((1, k), dtype=np.int64)
     room = np.full(k, -1)
-    arguments = {"best_only": False, "most": 10**6, "nodes": 10**6, **limits}
+    arguments = {"best_only": False, "most": 10**6, "nodes": 10**9, "pace": Pace(), **limits}
     return choose(series, i, d, nothing, np.array([limit]), room, **arguments)
 
 
@@ -113,6 +113,16 @@ def test_what_is_given_up_is_not_below_its_bound(seed):
                     assert everything.value[row] >= found.dropped
             assert len(found.end) < limits.get("most", NEVER)
             assert len(found.end) <= len(everything.end)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_below_a_limit_nothing_is_missing(seed):
+    for series, i, d in _parts(seed):
+        values = np.sort(_all(series, i, d, 10**6).value)
+        for limit in np.unique(values)[[1, 5, -1]].tolist():
+            found = _all(series, i, d, limit)
+            assert found.dropped == NEVER
+            assert np.sort(found.value).tolist() == values[values < limit].tolist()
 
 
 @pytest.mark.parametrize("seed", range(8))
