@@ -55,7 +55,8 @@ def training_pipeline(
 ) -> Instance:
     """Build a training step: forward passes, and gradients of inputs and of weights.
 
-    Every microbatch passes forward through all stages, and back through all. A backward pass is two
+    Every microbatch passes forward through all stages, and back through all. Microbatches are alike
+    and enter by number; which one overtakes another later is open. A backward pass is two
     tasks, as in zero-bubble schedules (Qi et al. 2023): the gradient of the stage's input (``I``),
     for which the stage before waits, and that of its weights (``W``), for which nothing waits.
     Passes of a stage take the same time for each microbatch, drawn from the given ranges once per
@@ -116,6 +117,8 @@ def training_pipeline(
             if offload is not None:
                 where, left = [f"d{turn[s]}", f"host{turn[s]}"], [activations, released]
                 graph.vertex(str(Pass(s, STORE, m)), 0, outputs=left, devices=where)
+        if m:  # microbatches are alike, so that this order is as good as any
+            graph.edge(str(Pass(0, FORWARD, m - 1)), str(Pass(0, FORWARD, m)), None)
         back = BOTH if joined else INPUT
         for s in range(stages):
             ahead, first, last = (str(Pass(s, k, m)) for k in (FORWARD, back, WEIGHT))
