@@ -24,7 +24,7 @@ from bench.training_pipelines import TIMES
 from optpart.base.files import ANY, write_text
 from optpart.interop.generate.training_pipeline import training_pipeline
 
-LIMITS = {2: (1,), 3: (1, 2), 4: (2, 3)}
+LIMITS = {2: (1,), 3: (2,), 4: (2, 3)}
 OFFLOAD = (None, 10, 20)
 
 
@@ -63,8 +63,8 @@ def table(rows: list[Row]) -> Iterator[str]:
     yield " ".join((__doc__ or "").split("\n\n")[2].split())
     yield ""
     yield (
-        f"{proven} of {len(rows)} optima are proven in {rows[0].run['seconds']:g} s each; others are "
-        f"shown with their bound. {rows[0].result['machine']}"
+        f"{proven} of {len(rows)} optima are proven in {rows[0].run['seconds']:g} s each; others "
+        f"are shown with their bound. {rows[0].result['machine']}"
     )
     yield ""
     head = ["devices", "microbatches", "memory", "all kept"]

@@ -50,7 +50,7 @@ def torch_schedule(plan: Plan) -> Text:
         passes[where].append(found)
     for name, stage in stores.items():
         if plan.device[name] != device.get(stage):
-            problem = f"offloads to {plan.device[name]!r}, and PyTorch's pipelining has no such action"
+            problem = f"offloads to {plan.device[name]!r}, for which PyTorch has no action"
             raise InputError(f"vertex {name!r}", problem, "export a plan that keeps all")
     last = [p for p in passes[device[max(device)]] if p.stage == max(device)]
     number = {p.microbatch: i for i, p in enumerate(p for p in last if p.kind == FORWARD)}

@@ -137,7 +137,7 @@ def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
         )
     partition, scheduler = registry.split(pair) or ("", "")
     try:
-        found = registry.partitioner(partition)(instance, np.random.default_rng(seed))
+        found: Partition = registry.partitioner(partition)(instance, np.random.default_rng(seed))
     except NoPlacementError as error:
         raise InputError("", str(error), "choose another strategy", name) from None
     if scheduler:

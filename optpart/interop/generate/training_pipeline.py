@@ -172,8 +172,9 @@ def _with_hosts(
 ) -> Cluster:
     """Link each device with the others, and with its host, which has no other link."""
     k = len(devices)
-    own = [[rate if d == e else Fraction(0) for e in range(k)] for d in range(k)]
-    none = [[Fraction(0)] * k for _ in range(k)]
-    bandwidth = [[None] * k + own[d] for d in range(k)] + [own[d] + none[d] for d in range(k)]
-    latency = [[transfer] * k + [0] * k for _ in range(k)] + [[0] * (2 * k)] * k
+    bandwidth: list[list[Fraction | None]] = [[Fraction(0)] * (2 * k) for _ in range(2 * k)]
+    latency = [[0] * (2 * k) for _ in range(2 * k)]
+    for d in range(k):
+        bandwidth[d][:k], latency[d][:k] = [None] * k, [transfer] * k
+        bandwidth[d][k + d] = bandwidth[k + d][d] = rate
     return Cluster.of([*devices, *hosts], bandwidth, latency)
