@@ -205,14 +205,14 @@ def retime_after(
     instance: Instance,
     placement: NDArray[np.int32],
     order: Sequence[int | tuple[int, int]],
-    waits: Mapping[int | tuple[int, int], Sequence[int | tuple[int, int]]],
+    waits: Mapping[int | tuple[int, int], int | tuple[int, int]],
 ) -> Schedule:
     """Return the schedule of :func:`retime` in which some vertices and transfers wait longer.
 
     Parameters
     ----------
-    waits : mapping from vertex or transfer to such
-        What must have ended before one starts; all of it precedes it in the order.
+    waits : mapping from vertex or transfer to another
+        What must have ended before one starts; it precedes it in the order.
     """
     return _Retiming(instance, placement, waits).run(order)
 
@@ -243,7 +243,7 @@ class _Retiming:
         self,
         instance: Instance,
         placement: NDArray[np.int32],
-        waits: Mapping[int | tuple[int, int], Sequence[int | tuple[int, int]]] | None = None,
+        waits: Mapping[int | tuple[int, int], int | tuple[int, int]] | None = None,
     ) -> None:
         self.instance = instance
         self.placement = placement
@@ -389,14 +389,11 @@ class _Retiming:
         self.begin[c], self.arrival[c] = begin, arrival
 
     def _waited(self, task: int | tuple[int, int]) -> int:
-        """Return when all has ended that a vertex or transfer waits for."""
-        return max(
-            (
-                self.arrival[self.number[other]] if isinstance(other, tuple) else self.end[other]
-                for other in self.waits.get(task, ())
-            ),
-            default=0,
-        )
+        """Return when that has ended which a vertex or transfer waits for; 0 if it waits not."""
+        other = self.waits.get(task)
+        if other is None:
+            return 0
+        return self.arrival[self.number[other]] if isinstance(other, tuple) else self.end[other]
 
     def _contradiction(self, what: str, tensor: int) -> InputError:
         return InputError(

@@ -27,14 +27,14 @@ class Partition(NamedTuple):
     order : list of tasks, or None
         The execution order of a strategy that also schedules: all vertices, topologically sorted,
         and those transfers whose turn differs from that of what they carry.
-    waits : mapping from task to tasks
+    waits : mapping from task to task, or None
         Of a strategy with an order: what must have ended before a task starts, as for its memory.
     """
 
     placement: NDArray[np.int32]
     placed: NDArray[np.int64] | None = None
     order: Sequence[Task] | None = None
-    waits: Mapping[Task, Sequence[Task]] | None = None
+    waits: Mapping[Task, Task] | None = None
 
     def schedule(self, instance: Instance) -> Schedule:
         """Return the schedule of the own order of a strategy."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from optpart.base.errors import InputError
-from optpart.base.limits import MOST_DEVICES, check_size
+from optpart.base.limits import MOST_DEVICES, check_devices, check_size
 from optpart.interop.formats.pipeline_parts import BOTH, FORWARD, INPUT, STORE, WEIGHT, Pass
 from optpart.interop.generate import draw
 from optpart.interop.generate.draw import Range, Seed
@@ -91,6 +91,8 @@ def training_pipeline(
     stages = devices * chunks
     size = activations + released
     _check_offload(offload, host_memory, memory, size)
+    if offload is not None:
+        check_devices(2 * devices, "devices and their hosts")
     kinds = (2 if joined else 3) + (offload is not None)
     check_size(kinds * stages * microbatches, place="microbatches")
     rng = draw.generator(seed)

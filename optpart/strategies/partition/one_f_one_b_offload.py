@@ -40,8 +40,7 @@ def one_f_one_b_offload(instance: Instance, rng: np.random.Generator) -> Partiti
     moves = _Moves(instance, passes)
     for s, queue in enumerate(queues):
         moves.add(s, queue)
-    waiting = [(task, other) for task, others in moves.waits.items() for other in others]
-    found = ordered(instance, passes, queues, [*moves.after, *waiting])
+    found = ordered(instance, passes, queues, [*moves.after, *moves.waits.items()])
     for store, host in moves.host.items():
         found.placement[store] = host
     return found._replace(waits=moves.waits)
@@ -56,15 +55,15 @@ class _Moves:
         Of each vertex that stores on a host.
     after : list of (task, task)
         Pairs of which the first comes after the second.
-    waits : dict from task to list of tasks
-        What makes room for a task.
+    waits : dict from task to task
+        What makes room for one.
     """
 
     def __init__(self, instance: Instance, passes: Passes) -> None:
         self.instance, self.passes = instance, passes
         self.host: dict[int, int] = {}
         self.after: list[tuple[Task, Task]] = []
-        self.waits: dict[Task, list[Task]] = {}
+        self.waits: dict[Task, Task] = {}
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for u, v, tensor in instance.graph.edges():
             self.read[u].append((tensor, v))
@@ -83,9 +82,9 @@ class _Moves:
             tasks = [task for each in moved.values() for task in each]
             self.after += [(later, earlier) for earlier, later in pairwise(tasks)]
         first, last = self.passes.backward[0], self.passes.backward[-1]
-        # What has left the stage, or has been used, last: it makes room for one more microbatch.
-        done: dict[str, Task] = {}
-        freed: list[list[Task]] = []
+        # Each that leaves or has been used makes room for one other. As no two wait for the same,
+        # at most `room` of those that have come have not gone, in whatever order that happens.
+        freed: list[Task] = []
         taken = 0
         for each in queue:
             m, v = each.microbatch, self.passes.vertex[each]
@@ -94,9 +93,10 @@ class _Moves:
                 if taken >= room:
                     self.waits |= dict.fromkeys(here, freed[taken - room])
                 taken += 1
-            if each.kind == last or (each.kind == FORWARD and m in out):
-                done[each.kind] = v if each.kind == last else out[m][-1]
-                freed.append([*done.values()])
+            if each.kind == FORWARD:
+                freed += out.get(m, [])[-1:]
+            elif each.kind == last:
+                freed.append(v)
 
     def _room(self, stage: int, flight: int) -> int:
         """Return for how many microbatches a stage has room, at most those in flight."""

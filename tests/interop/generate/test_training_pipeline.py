@@ -102,9 +102,10 @@ def test_what_may_be_offloaded_passes_a_vertex_that_stores_it() -> None:
     assert moved == {(6, 4), (2, Fraction(4, 3)), (4, Fraction(8, 3))}
 
 
-def test_nothing_that_is_released_early_keeps_no_gradient_waiting() -> None:
-    instance = training_pipeline(devices=1, microbatches=1, memory=9, offload=4)
-    assert ("0S0", "0I0") not in edges(instance)
+def test_a_gradient_does_not_wait_for_nothing() -> None:
+    step = {"devices": 1, "microbatches": 1, "memory": 9, "offload": 4}
+    assert ("0S0", "0I0") not in edges(training_pipeline(**step))
+    assert ("0S0", "0W0") not in edges(training_pipeline(**step, activations=0, released=1))
 
 
 def test_each_device_has_a_host_and_no_link_to_another() -> None:

@@ -165,6 +165,13 @@ def test_room_for_two_costs_no_time_where_transfers_hide_behind_passes() -> None
     assert [free.makespan] == [each.makespan(less) for each in pass_orders(less)]
 
 
+def test_no_more_is_offloaded_than_the_room_asks_for() -> None:
+    instance = training_pipeline(devices=4, microbatches=8, memory=3, offload=10)
+    made = registry.get("1f1b-offload")(instance).schedule
+    away = made.placement >= 4
+    assert [*np.array(instance.graph.names)[away]] == [f"0S{m}" for m in (1, 2, 3, 5, 6, 7)]
+
+
 def test_other_orders_keep_what_may_be_offloaded() -> None:
     step = {"devices": 2, "microbatches": 4, "chunks": 2, "shape": "v", "memory": 8}
     for order in ("gpipe", "zb-v", "dualpipe-v"):
