@@ -124,6 +124,7 @@ def test_each_device_has_a_host_and_no_link_to_another() -> None:
         ({"offload": 1}, "offload: memory has no limit"),
         ({"offload": 1, "memory": 1, "activations": 0}, "offload: a forward pass leaves nothing"),
         ({"host_memory": 1}, "host_memory: there are no hosts"),
+        ({"offload": 1, "memory": 1, "devices": 501}, "devices and their hosts: 1002 is out of"),
     ],
 )
 def test_offloading_that_is_of_no_use_is_refused(given, said) -> None:
