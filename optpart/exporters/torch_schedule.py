@@ -16,7 +16,7 @@ from collections import defaultdict
 from optpart.base.errors import InputError
 from optpart.base.files import Kind, begins
 from optpart.exporters.plan import Plan, Text
-from optpart.interop.formats.pipeline_parts import FORWARD, REMEDY, Pass, pass_of
+from optpart.interop.formats.pipeline_parts import FORWARD, REMEDY, STORE, Pass, pass_of
 
 KIND = Kind("an order of pipeline passes", begins(rb"\d+[FIWB]\d+(,\d+[FIWB]\d+)*\r?\n"))
 
@@ -30,19 +30,28 @@ def torch_schedule(plan: Plan) -> Text:
     Raises
     ------
     InputError
-        If a vertex is no pass, or a stage is on several devices.
+        If a vertex is no pass, a stage is on several devices, or activations are offloaded, for
+        which there is no action.
     """
     device: dict[int, str] = {}
     passes: dict[str, list[Pass]] = defaultdict(list)
+    stores: dict[str, int] = {}
     for name in plan.in_order(plan.device):
         found = pass_of(name)
         if found is None:
             raise InputError(f"vertex {name!r}", "is no pass of a training pipeline", REMEDY)
+        if found.kind == STORE:
+            stores[name] = found.stage
+            continue
         where = device.setdefault(found.stage, plan.device[name])
         if where != plan.device[name]:
             problem = f"is on {where!r} and on {plan.device[name]!r}"
             raise InputError(f"stage {found.stage}", problem, "keep the passes of a stage together")
         passes[where].append(found)
+    for name, stage in stores.items():
+        if plan.device[name] != device.get(stage):
+            problem = f"offloads to {plan.device[name]!r}, for which PyTorch has no action"
+            raise InputError(f"vertex {name!r}", problem, "export a plan that keeps all")
     last = [p for p in passes[device[max(device)]] if p.stage == max(device)]
     number = {p.microbatch: i for i, p in enumerate(p for p in last if p.kind == FORWARD)}
     for each in (p for found in passes.values() for p in found):

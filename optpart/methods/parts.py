@@ -294,6 +294,11 @@ PARTITIONERS = Parts(
         "vllm": _rule("vllm:vllm", "vLLM's stages: as many blocks for every card"),
         "gpipe": _rule("gpipe:gpipe", "all forward passes, then all backward", "passes"),
         "1f1b": _rule("one_f_one_b:one_f_one_b", "forward and backward passes in turns", "passes"),
+        "1f1b-offload": _rule(
+            "one_f_one_b_offload:one_f_one_b_offload",
+            "1f1b, what does not fit is on the host until it is needed",
+            "passes",
+        ),
         "interleaved-1f1b": _rule(
             "interleaved:interleaved", "1f1b with several stages per device", "passes"
         ),

@@ -471,7 +471,6 @@ def _pair(name: str, partition: str, order: str) -> Method:
         from optpart.base.clock import OutOfTimeError, limited
         from optpart.solution.goal import Goal
         from optpart.solution.result import conclude
-        from optpart.solution.schedule import retime
         from optpart.solution.termination import Termination
         from optpart.strategies.base import NoPlacementError
         from optpart.strategies.simulator import simulate
@@ -492,7 +491,7 @@ def _pair(name: str, partition: str, order: str) -> Method:
             if rule is not None:
                 schedule = simulate(instance, found, rule, seed)
             else:
-                schedule = retime(instance, found.placement, found.order)
+                schedule = found.schedule(instance)
         except OutOfTimeError:
             reason, ended = str(Termination.TIME_LIMIT), Termination.TIME_LIMIT
         except NoPlacementError as error:

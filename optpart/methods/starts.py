@@ -19,7 +19,7 @@ from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job
 from optpart.solution.result import Budget
-from optpart.solution.schedule import Schedule, retime
+from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.simulator import simulate
@@ -137,12 +137,12 @@ def started(name: str, instance: Instance, seed: int = 0) -> Schedule:
         )
     partition, scheduler = registry.split(pair) or ("", "")
     try:
-        found = registry.partitioner(partition)(instance, np.random.default_rng(seed))
+        found: Partition = registry.partitioner(partition)(instance, np.random.default_rng(seed))
     except NoPlacementError as error:
         raise InputError("", str(error), "choose another strategy", name) from None
     if scheduler:
         return simulate(instance, found, registry.scheduler(scheduler), seed)
-    return retime(instance, found.placement, found.order)
+    return found.schedule(instance)
 
 
 def only_placement(instance: Instance) -> dict[int, int] | None:

@@ -201,6 +201,22 @@ def retime(
     return _Retiming(instance, where).run(numbers)
 
 
+def retime_after(
+    instance: Instance,
+    placement: NDArray[np.int32],
+    order: Sequence[int | tuple[int, int]],
+    waits: Mapping[int | tuple[int, int], int | tuple[int, int]],
+) -> Schedule:
+    """Return the schedule of :func:`retime` in which some vertices and transfers wait longer.
+
+    Parameters
+    ----------
+    waits : mapping from vertex or transfer to another
+        What must have ended before one starts; it precedes it in the order.
+    """
+    return _Retiming(instance, placement, waits).run(order)
+
+
 def _devices(
     instance: Instance, placement: NDArray[np.int32] | Sequence[int] | NamedPlacement
 ) -> NDArray[np.int32]:
@@ -223,9 +239,15 @@ def _devices(
 class _Retiming:
     """The times of one placement as integers, and the state while an order is executed."""
 
-    def __init__(self, instance: Instance, placement: NDArray[np.int32]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        placement: NDArray[np.int32],
+        waits: Mapping[int | tuple[int, int], int | tuple[int, int]] | None = None,
+    ) -> None:
         self.instance = instance
         self.placement = placement
+        self.waits = waits or {}
         self.device: list[int] = placement.tolist()
         self.producer: list[int] = instance.graph.tensor_vertex.tolist()
         self.crossings = crossings(instance, placement)
@@ -328,7 +350,7 @@ class _Retiming:
 
     def _vertex(self, v: int, tensors: list[int]) -> None:
         here = self.device[v]
-        ready = self.device_free[here]
+        ready = max(self.device_free[here], self._waited(v))
         for tensor in tensors:
             u = self.producer[tensor]
             local = self.device[u] == here
@@ -345,6 +367,7 @@ class _Retiming:
         made, sender, delay = self.end[u], self.device[u], self.delay[c]
         if made < 0:
             raise self._contradiction("a transfer", tensor)
+        made = max(made, self._waited(self.crossings[c]))
         match self.instance.model.communication:
             case "delay":
                 begin, arrival = made, made + delay
@@ -364,6 +387,13 @@ class _Retiming:
                     last = max(free for free in port if free <= begin)
                     port[port.index(last)] = arrival
         self.begin[c], self.arrival[c] = begin, arrival
+
+    def _waited(self, task: int | tuple[int, int]) -> int:
+        """Return when that has ended which a vertex or transfer waits for; 0 if it waits not."""
+        other = self.waits.get(task)
+        if other is None:
+            return 0
+        return self.arrival[self.number[other]] if isinstance(other, tuple) else self.end[other]
 
     def _contradiction(self, what: str, tensor: int) -> InputError:
         return InputError(

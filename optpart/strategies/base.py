@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from optpart.base.errors import OptpartError
 from optpart.kernels.compiled import State
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Task
+from optpart.solution.schedule import Schedule, retime_after
 
 
 class Partition(NamedTuple):
@@ -22,13 +24,22 @@ class Partition(NamedTuple):
     placed : ndarray of int64, length n, or None
         Position in the order of placement; the same for all members of a unit unless the strategy
         placed them one by one.
-    order : list of int, or None
-        The execution order of a strategy that also schedules: all vertices, topologically sorted.
+    order : list of tasks, or None
+        The execution order of a strategy that also schedules: all vertices, topologically sorted,
+        and those transfers whose turn differs from that of what they carry.
+    waits : mapping from task to task, or None
+        Of a strategy with an order: what must have ended before a task starts, as for its memory.
     """
 
     placement: NDArray[np.int32]
     placed: NDArray[np.int64] | None = None
-    order: list[int] | None = None
+    order: Sequence[Task] | None = None
+    waits: Mapping[Task, Task] | None = None
+
+    def schedule(self, instance: Instance) -> Schedule:
+        """Return the schedule of the own order of a strategy."""
+        assert self.order is not None
+        return retime_after(instance, self.placement, self.order, self.waits or {})
 
 
 #: A partitioning strategy; raises :class:`NoPlacementError` if it finds no placement. Further

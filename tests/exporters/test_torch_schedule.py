@@ -36,11 +36,17 @@ def test_microbatches_are_numbered_as_they_reach_the_last_stage() -> None:
     assert found.remarks[-1] == "Microbatches are numbered anew, as they reach the last stage."
 
 
+def test_what_is_kept_needs_no_action() -> None:
+    found = torch_schedule(plan("a:0F0", "a:0S0", "a:0B0"))
+    assert found.text == "0F0,0B0\n"
+
+
 @pytest.mark.parametrize(
     ("placed", "said"),
     [
         (("a:0F0", "a:x"), "vertex 'x': is no pass of a training pipeline"),
         (("a:0F0", "b:0B0"), "stage 0: is on 'a' and on 'b'"),
+        (("a:0F0", "h:0S0", "a:0B0"), "vertex '0S0': offloads to 'h', for which PyTorch has"),
         (("a:0F0", "a:0F1", "a:1F0"), "microbatch 1: has no forward pass through the last stage"),
     ],
 )

@@ -2,7 +2,8 @@
 
 The number of the stage comes first, then ``F`` for a forward pass, ``I`` for the gradient of its
 input and ``W`` for that of its weights, or ``B`` for both in one, then the number of the
-microbatch.
+microbatch. Where activations may be offloaded, ``S`` stores what a forward pass leaves: on the
+device of the stage, or on its host. It takes no time.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import numpy as np
 from optpart.base.errors import UnsupportedError
 from optpart.problem.instance import Instance
 
-FORWARD, INPUT, WEIGHT, BOTH = "F", "I", "W", "B"
+FORWARD, INPUT, WEIGHT, BOTH, STORE = "F", "I", "W", "B", "S"
 
-_NAME = re.compile(r"(\d{1,6})([FIWB])(\d{1,6})", re.ASCII)
+_NAME = re.compile(r"(\d{1,6})([FIWBS])(\d{1,6})", re.ASCII)
 #: What to do about a name that is no pass.
 REMEDY = "'optpart generate training-pipeline' makes such instances"
 
 
 class Pass(NamedTuple):
-    """A pass of a microbatch through a stage."""
+    """A pass of a microbatch through a stage, or the storing of what its forward pass leaves."""
 
     stage: int
     kind: str
@@ -83,13 +84,15 @@ def passes_of(instance: Instance) -> Passes:
     microbatches = 1 + max((each.microbatch for each in found), default=0)
     backward = (INPUT, WEIGHT) if any(each.kind == WEIGHT for each in found) else (BOTH,)
     kinds = {FORWARD, *backward}
+    if any(each.kind == STORE for each in found):
+        kinds.add(STORE)
     expected = stages * microbatches * len(kinds)
     if len(found) != expected or {each.kind for each in found} != kinds:
         problem = f"is no training pipeline of {stages} stages and {microbatches} microbatches"
         raise UnsupportedError(instance.name, f"{problem}: passes are missing", REMEDY)
     device = []
     for s in range(stages):
-        of_stage = [v for each, v in found.items() if each.stage == s]
+        of_stage = [v for each, v in found.items() if each.stage == s and each.kind != STORE]
         allowed = np.flatnonzero(instance.allowed[instance.unit_of[of_stage]].any(axis=0))
         if len(allowed) != 1:
             raise UnsupportedError(f"stage {s}", "may be on several devices", REMEDY)

@@ -16,6 +16,7 @@ import numpy as np
 from optpart.base.errors import UnsupportedError
 from optpart.interop.formats.pipeline_parts import FORWARD, WEIGHT, Pass, Passes, passes_of
 from optpart.problem.instance import Instance
+from optpart.solution.goal import Task
 from optpart.strategies.base import NoPlacementError, Partition
 
 if TYPE_CHECKING:
@@ -51,15 +52,28 @@ def v_shape(instance: Instance) -> Passes:
     return found
 
 
-def ordered(instance: Instance, passes: Passes, queues: Iterable[Sequence[Pass]]) -> Partition:
-    """Return the placement of the stages, with an order that keeps the queue of each rank."""
+def ordered(
+    instance: Instance,
+    passes: Passes,
+    queues: Iterable[Sequence[Pass]],
+    pairs: Iterable[tuple[Task, Task]] = (),
+) -> Partition:
+    """Return the placement of the stages, with an order that keeps the queue of each rank.
+
+    Parameters
+    ----------
+    pairs : iterable of (task, task)
+        Of each, the first comes after the second.
+    """
     graph, vertex = instance.graph, passes.vertex
-    after: TopologicalSorter[int] = TopologicalSorter()
+    after: TopologicalSorter[Task] = TopologicalSorter()
     for u, v in zip(graph.edge_source.tolist(), graph.edge_target.tolist(), strict=True):
         after.add(v, u)
     for queue in queues:
         for one, other in pairwise(queue):
             after.add(vertex[other], vertex[one])
+    for later, earlier in pairs:
+        after.add(later, earlier)
     try:
         order = list(after.static_order())
     except CycleError:

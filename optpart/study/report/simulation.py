@@ -20,7 +20,7 @@ from optpart.methods import registry
 from optpart.problem.instance import Instance
 from optpart.solution.metrics import busy, peak_memory
 from optpart.solution.result import Result, conclude
-from optpart.solution.schedule import Schedule, retime
+from optpart.solution.schedule import Schedule
 from optpart.strategies.base import NoPlacementError, Partition
 from optpart.strategies.simulator import simulation
 from optpart.study.report.console import PlainConsole, plain_console, plain_table
@@ -85,8 +85,7 @@ def _executed(
     if scheduler:
         schedule, choices = simulation(instance, partition, registry.scheduler(scheduler), seed)
     else:
-        assert partition.order is not None
-        schedule = retime(instance, partition.placement, partition.order)
+        schedule = partition.schedule(instance)
     seconds = time.perf_counter() - begin
     result = conclude(instance, method, schedule, seconds=seconds, seed=seed)
     return Simulated(result, schedule, choices)

@@ -1,5 +1,7 @@
 """Steps of training on a pipeline: what depends on what, where it runs, what it holds."""
 
+from fractions import Fraction
+
 import pytest
 
 from optpart.base.errors import InputError, UnsupportedError
@@ -85,3 +87,46 @@ def test_what_is_no_training_pipeline_is_said(names, said) -> None:
     instance = Instance(graph.build(), Cluster.uniform(1))
     with pytest.raises(UnsupportedError, match=said):
         passes_of(instance)
+
+
+def test_what_may_be_offloaded_passes_a_vertex_that_stores_it() -> None:
+    instance = training_pipeline(
+        devices=1, microbatches=1, activations=2, released=4, memory=9, offload=4
+    )
+    assert edges(instance) == {
+        ("0F0", "0S0"), ("0S0", "0I0"), ("0S0", "0W0"), ("0F0", "0I0"), ("0I0", "0W0"),
+    }  # fmt: skip
+    assert passes_of(instance).device == (0,)
+    sizes = instance.graph.tensor_size.fractions()
+    moved = {(size, instance.delay(t, 1, 0)) for t, size in enumerate(sizes) if size}
+    assert moved == {(6, 4), (2, Fraction(4, 3)), (4, Fraction(8, 3))}
+
+
+def test_a_gradient_does_not_wait_for_nothing() -> None:
+    step = {"devices": 1, "microbatches": 1, "memory": 9, "offload": 4}
+    assert ("0S0", "0I0") not in edges(training_pipeline(**step))
+    assert ("0S0", "0W0") not in edges(training_pipeline(**step, activations=0, released=1))
+
+
+def test_each_device_has_a_host_and_no_link_to_another() -> None:
+    cluster = training_pipeline(devices=2, memory=1, offload=0, host_memory=7, transfer=3).cluster
+    assert cluster.names == ("d0", "d1", "host0", "host1")
+    assert [*cluster.memory] == [1, 1, 7, 7]
+    own = {(0, 1), (1, 0), (0, 2), (2, 0), (1, 3), (3, 1)}
+    links = {(d, e) for d in range(4) for e in range(4) if d != e and cluster.linked[d, e]}
+    assert links == own
+    assert [cluster.latency[d, e] for d, e in sorted(own)] == [3, 0, 3, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"offload": 1}, "offload: memory has no limit"),
+        ({"offload": 1, "memory": 1, "activations": 0}, "offload: a forward pass leaves nothing"),
+        ({"host_memory": 1}, "host_memory: there are no hosts"),
+        ({"offload": 1, "memory": 1, "devices": 501}, "devices and their hosts: 1002 is out of"),
+    ],
+)
+def test_offloading_that_is_of_no_use_is_refused(given, said) -> None:
+    with pytest.raises(InputError, match=said):
+        training_pipeline(**given)
