@@ -1,0 +1,331 @@
+"""A wide layer: many vertices between few, whose devices are given.
+
+The vertices of a layer differ in size, and the devices in the time that they take per unit of it.
+On each device, one of them runs first, not before its head, and one last, before its tail; so these
+two and all sizes limit the length from below (one-machine relaxation). With which vertices are
+first and last decided, only whole sizes are to be shared among devices of limited room. Lengths are
+refuted from the least one on (iterative weakening): there, hardly any way to share is left, and all
+are tried. Whatever else holds between the vertices of a layer is seen only then, when their order
+on the devices is sought.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optpart.base.clock import check_time, seconds_left
+from optpart.exact.layers.sums import MOST_ITEMS, shared
+from optpart.exact.solve import solve
+from optpart.kernels.tasks import Tasks
+from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.one_machine import sharpened
+from optpart.lower_bounds.windows import NEVER, windows
+from optpart.problem.instance import Instance
+from optpart.solution.goal import Goal
+from optpart.solution.result import Budget, Status
+from optpart.solution.schedule import Schedule
+from optpart.solution.termination import Termination
+from optpart.strategies.base import Partition
+from optpart.strategies.scheduling.pct import path_computation_time, pct
+from optpart.strategies.simulator import Priority, simulate
+
+#: Placements of a layer of which CP-SAT seeks the order, at most, and seconds for each.
+_MOST_ORDERS, _ORDER_SECONDS = 200, 10.0
+
+#: Of more vertices than can be shared in all ways: samples for each length, and ways of each.
+_SAMPLES, _WAYS = 30, 3
+
+#: By how much, at most, a sample changes what it prefers.
+_NOISE = 0.2
+
+#: The sides of a layer on a device: its first and its last vertex.
+_FIRST, _LAST = 0, 1
+
+Slot = tuple[int, int]
+
+
+def sizes(
+    duration: NDArray[np.int64], devices: Sequence[int]
+) -> tuple[list[int], dict[int, Fraction]] | None:
+    """Return whole sizes of vertices, and each device's time per unit; ``None`` if there are none.
+
+    Parameters
+    ----------
+    duration : ndarray of int64, n × k
+        −1 where a vertex is not allowed.
+    devices : sequence of int
+        Those that count, at least one.
+    """
+    some = duration[:, devices[0]].tolist()
+    if min(some, default=0) < 0:
+        return None
+    unit = math.gcd(*some) or 1
+    size = [ticks // unit for ticks in some]
+    largest = max(range(len(size)), key=size.__getitem__, default=None)
+    rate = {}
+    for d in devices:
+        ticks = duration[:, d].tolist()
+        per = Fraction(1)
+        if largest is not None and size[largest]:
+            per = Fraction(ticks[largest], size[largest])
+        if per <= 0 or any(per * one != own for one, own in zip(size, ticks, strict=True)):
+            return None
+        rate[d] = per
+    return size, rate
+
+
+class Layer:
+    """Bounds and the best schedule of a layer, in ticks, better with each step.
+
+    Parameters
+    ----------
+    instance : Instance
+        The layer alone, with communication ``delay``, all links and no limit of memory.
+    grid : Grid
+        An exact one.
+    wide : sequence of int
+        The vertices whose devices are not given.
+    given : mapping from vertex to device
+        The others.
+    devices : sequence of int
+        Those on which all that is wide may run, and nothing wide on others.
+
+    Attributes
+    ----------
+    lower : int
+        No schedule is shorter.
+    upper : int or None
+    schedule : Schedule or None
+        Of length ``upper``.
+    ended : bool
+        Whether further steps are of no use.
+    """
+
+    def __init__(
+        self, instance: Instance, grid: Grid, wide: Sequence[int], given: Mapping[int, int],
+        devices: Sequence[int],
+    ) -> None:  # fmt: skip
+        self.instance, self.grid, self.wide, self.given = instance, grid, wide, given
+        self.devices = list(devices)
+        found = sizes(grid.duration[np.array(wide, dtype=np.int64)], self.devices)
+        assert found is not None
+        self._size = dict(zip(wide, found[0], strict=True))
+        self._total, self._rate = sum(found[0]), found[1]
+        window = sharpened(instance, grid, windows(instance, grid))
+        self._ends: dict[Slot, list[tuple[int, int]]] = {
+            (d, side): sorted((int(times[v, d]), v) for v in wide)
+            for d in self.devices
+            for side, times in ((_FIRST, window.head), (_LAST, window.tail))
+        }
+        #: Of what is given on each device: least head, all run times, least tail.
+        self._fixed: dict[int, tuple[int, int, int]] = {}
+        for v, d in given.items():
+            head, run, tail = self._fixed.get(d, (NEVER, 0, NEVER))
+            self._fixed[d] = (
+                min(head, int(window.head[v, d])), run + int(grid.duration[v, d]),
+                min(tail, int(window.tail[v, d])),
+            )  # fmt: skip
+        self.lower = self._least(window.bound or 0)
+        self.upper: int | None = None
+        self.schedule: Schedule | None = None
+        self.ended = False
+        self._limit, self._step = self.lower, 1
+        self._whole = True
+        self._orders = 0
+        self._known: dict[bytes, int] = {}
+        self._random = Random(0)
+
+    def step(self, most: int, budget: Budget) -> None:
+        """Look for schedules of a limited length, and raise the bound if there are none.
+
+        Parameters
+        ----------
+        most : int
+            Longer ones are not of interest.
+        budget : Budget
+            Its workers and memory are those of CP-SAT.
+        """
+        if self.upper is not None:
+            most = min(most, self.upper - 1)
+        limit = min(self._limit, most)
+        if limit >= self.lower and self._found(limit, budget):
+            assert self.upper is not None
+            self._limit = self.upper - 1
+        else:
+            if self._whole:
+                self.lower = max(self.lower, limit + 1)
+            self._limit, self._step = limit + self._step, 2 * self._step
+            self.ended = limit >= most and not self._whole
+        self.ended |= self.upper is not None and self.lower >= self.upper
+
+    def _least(self, known: int) -> int:
+        """Return the least length with a choice of first and last vertices, from a known bound."""
+        if self._possible(known):
+            return known
+        low, high = known + 1, 2 * known + 1
+        while not self._possible(high):
+            low, high = high + 1, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            if self._possible(middle):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _possible(self, limit: int) -> bool:
+        return next(self._choices(limit), None) is not None
+
+    def _room(self, limit: int, d: int, head: int, tail: int) -> int:
+        """Return the size that a device can take between the ends of its first and last vertex."""
+        around = head + tail
+        if d in self._fixed:
+            other_head, run, other_tail = self._fixed[d]
+            around = max(around, min(head, other_head) + run + min(tail, other_tail))
+        rate = self._rate[d]
+        return max(0, (limit - around) * rate.denominator // rate.numerator)
+
+    def _choices(self, limit: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
+        """Yield choices of first and last vertices, and the room that they leave, by device."""
+        ends, devices = self._ends, self.devices
+        if not self.wide:
+            yield {}, [0] * len(devices)
+            return
+        value = {slot: found[0][0] for slot, found in ends.items()}
+
+        def room(d: int) -> int:
+            return self._room(limit, d, value[d, _FIRST], value[d, _LAST])
+
+        rooms = {d: room(d) for d in devices}
+        largest, spare = max(self._size.values()), sum(rooms.values()) - self._total
+        slots = [
+            (d, side)
+            for d in devices
+            # What others cannot take is more than one vertex, so that its first one is not its
+            # last; and the least ends are too few for all devices.
+            if rooms[d] - spare > largest
+            for side in (_FIRST, _LAST)
+            if ends[d, side][min(2 * len(devices), len(self.wide)) - 1][0] > value[d, side]
+        ]
+        chosen: dict[int, Slot] = {}
+
+        def extended(number: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
+            if sum(rooms.values()) < self._total:
+                return
+            if number == len(slots):
+                yield dict(chosen), list(rooms.values())
+                return
+            slot = slots[number]
+            d, before = slot[0], value[slot]
+            for time, v in ends[slot]:
+                if v in chosen:
+                    continue
+                value[slot] = time
+                rooms[d] = room(d)
+                if sum(rooms.values()) < self._total:
+                    break
+                chosen[v] = slot
+                yield from extended(number + 1)
+                del chosen[v]
+            value[slot] = before
+            rooms[d] = room(d)
+
+        yield from extended(0)
+
+    def _found(self, limit: int, budget: Budget) -> bool:
+        """Return whether there is a schedule within a limit, which is then the best one."""
+        samples = _SAMPLES
+        for chosen, rooms in self._choices(limit):
+            check_time()
+            room = dict(zip(self.devices, rooms, strict=True))
+            for v, (d, _) in chosen.items():
+                room[d] -= self._size[v]
+            if min(room.values()) < 0:
+                continue
+            place = {v: d for v, (d, _) in chosen.items()}
+            free = [v for v in self.wide if v not in place]
+            if len(free) <= MOST_ITEMS:
+                for found in self._shared(free, room):
+                    if self._in_order(place | found, limit, budget):
+                        return True
+                continue
+            self._whole = False
+            while samples > 0:
+                samples -= 1
+                for found in self._sampled(free, room):
+                    if self._in_order(place | found, limit, budget):
+                        return True
+        return False
+
+    def _shared(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
+        """Yield every device of each free vertex that leaves no device overfull."""
+        # The slowest device has the fewest subsets.
+        devices = sorted(self.devices, key=lambda d: -self._rate[d])
+        for bins in shared(free, self._size, [room[d] for d in devices]):
+            yield {v: devices[i] for v, i in zip(free, bins, strict=True)}
+
+    def _sampled(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
+        """Yield some: the largest vertices where most is left, the smallest ones in every way."""
+        left, place = dict(room), {}
+        noise = self._random.uniform
+        for v in sorted(free, key=lambda v: -self._size[v])[: -MOST_ITEMS]:
+            d = max(left, key=lambda d: left[d] / max(1, room[d]) * noise(1 - _NOISE, 1 + _NOISE))
+            place[v] = d
+            left[d] -= self._size[v]
+        if min(left.values()) < 0:
+            return
+        rest = [v for v in free if v not in place]
+        for _, found in zip(range(_WAYS), self._shared(rest, left)):
+            yield place | found
+
+    def _in_order(self, place: Mapping[int, int], limit: int, budget: Budget) -> bool:
+        """Return whether a placement has a schedule within a limit, which is then the best."""
+        device = place | dict(self.given)
+        at = np.array([device[v] for v in range(self.instance.vertices)], dtype=np.int32)
+        key = at.tobytes()
+        if self._known.get(key, 0) > limit:
+            return False
+        for rule in (_by_tail, pct):
+            self._offer(simulate(self.instance, Partition(at), rule))
+        if self.upper is not None and self.upper <= limit:
+            return True
+        allowed = np.arange(self.instance.devices) == at[:, None]  # each vertex is a unit
+        window = windows(self.instance, self.grid, allowed=allowed)
+        bound = sharpened(self.instance, self.grid, window).bound
+        if bound is not None and bound > limit:
+            self._known[key] = bound
+            return False
+        if self._orders == _MOST_ORDERS:
+            self._whole = False
+            return False
+        self._orders += 1
+        goal = Goal(placement={v: int(d) for v, d in enumerate(at)})
+        seconds = max(0.01, min(_ORDER_SECONDS, seconds_left()))
+        own = Budget(seconds, budget.workers, memory=budget.memory)
+        result = solve(self.instance, goal=goal, budget=own)
+        if result.termination is Termination.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.schedule is not None:
+            self._offer(result.schedule)
+        if result.lower_bound is not None:
+            self._known[key] = math.ceil(result.lower_bound * self.grid.scale)
+        if self.upper is not None and self.upper <= limit:
+            return True
+        self._whole &= result.status is Status.OPTIMAL or self._known.get(key, 0) > limit
+        return False
+
+    def _offer(self, schedule: Schedule) -> None:
+        ticks = math.ceil(schedule.makespan(self.instance) * self.grid.scale)
+        if self.upper is None or ticks < self.upper:
+            self.upper, self.schedule = ticks, schedule
+
+
+def _by_tail(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:
+    """Prefer what has most to follow (Jackson's rule)."""
+    return Priority(path_computation_time(work) - work.duration, np.arange(len(work.duration)))
