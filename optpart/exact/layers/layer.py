@@ -271,11 +271,14 @@ class Layer:
             yield {v: devices[i] for v, i in zip(free, bins, strict=True)}
 
     def _sampled(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
-        """Yield some: the largest vertices where most is left, the smallest ones in every way."""
+        """Yield some: the largest vertices where they leave most, the smallest ones in all ways."""
         left, place = dict(room), {}
-        noise = self._random.uniform
-        for v in sorted(free, key=lambda v: -self._size[v])[: -MOST_ITEMS]:
-            d = max(left, key=lambda d: left[d] / max(1, room[d]) * noise(1 - _NOISE, 1 + _NOISE))
+
+        def noise() -> float:
+            return self._random.uniform(1 - _NOISE, 1 + _NOISE)
+
+        for v in sorted(free, key=lambda v: -self._size[v] * noise())[:-MOST_ITEMS]:
+            d = max(left, key=lambda d: (left[d] - self._size[v]) / max(1, room[d]) * noise())
             place[v] = d
             left[d] -= self._size[v]
         if min(left.values()) < 0:
