@@ -12,8 +12,9 @@ on the devices is sought.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -22,24 +23,25 @@ from numpy.typing import NDArray
 from optpart.base.clock import check_time, seconds_left
 from optpart.exact.layers.sums import MOST_ITEMS, shared
 from optpart.exact.solve import solve
+from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.tasks import Tasks
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import sharpened
-from optpart.lower_bounds.windows import NEVER, windows
+from optpart.lower_bounds.windows import NEVER, Windows, windows
 from optpart.problem.instance import Instance
 from optpart.solution.goal import Goal
-from optpart.solution.result import Budget, Status
+from optpart.solution.result import Budget
 from optpart.solution.schedule import Schedule
 from optpart.solution.termination import Termination
 from optpart.strategies.base import Partition
-from optpart.strategies.scheduling.pct import path_computation_time, pct
+from optpart.strategies.scheduling.pct import path_computation_time
 from optpart.strategies.simulator import Priority, simulate
 
 #: Placements of a layer of which CP-SAT seeks the order, at most, and seconds for each.
 _MOST_ORDERS, _ORDER_SECONDS = 200, 10.0
 
 #: Of more vertices than can be shared in all ways: samples for each length, and ways of each.
-_SAMPLES, _WAYS = 30, 3
+_SAMPLES, _WAYS = 100, 4
 
 #: By how much, at most, a sample changes what it prefers.
 _NOISE = 0.2
@@ -80,6 +82,12 @@ def sizes(
     return size, rate
 
 
+def _before(classes: Iterable[Sequence[int]], devices: Sequence[int]) -> dict[int, int]:
+    """Return the one before of each device of a class but the first, among some devices."""
+    inside = [[d for d in alike if d in devices] for alike in classes]
+    return {e: d for alike in inside for d, e in pairwise(alike)}
+
+
 class Layer:
     """Bounds and the best schedule of a layer, in ticks, better with each step.
 
@@ -116,30 +124,38 @@ class Layer:
         found = sizes(grid.duration[np.array(wide, dtype=np.int64)], self.devices)
         assert found is not None
         self._size = dict(zip(wide, found[0], strict=True))
-        self._total, self._rate = sum(found[0]), found[1]
-        window = sharpened(instance, grid, windows(instance, grid))
-        self._ends: dict[Slot, list[tuple[int, int]]] = {
-            (d, side): sorted((int(times[v, d]), v) for v in wide)
-            for d in self.devices
-            for side, times in ((_FIRST, window.head), (_LAST, window.tail))
-        }
-        #: Of what is given on each device: least head, all run times, least tail.
-        self._fixed: dict[int, tuple[int, int, int]] = {}
-        for v, d in given.items():
-            head, run, tail = self._fixed.get(d, (NEVER, 0, NEVER))
-            self._fixed[d] = (
-                min(head, int(window.head[v, d])), run + int(grid.duration[v, d]),
-                min(tail, int(window.tail[v, d])),
-            )  # fmt: skip
-        self.lower = self._least(window.bound or 0)
+        self._total = sum(found[0])
+        #: Per device, so much size takes so many ticks.
+        self._speed = {d: (rate.denominator, rate.numerator) for d, rate in found[1].items()}
+        window = windows(instance, grid)
+        self._measure(window)
+        #: Of each device, the one before that could take its place.
+        self._alike: dict[int, int] = {}
+        self.lower = self._least(window.bound or 0, self._loosely_possible)
         self.upper: int | None = None
         self.schedule: Schedule | None = None
         self.ended = False
-        self._limit, self._step = self.lower, 1
+        self._limit, self._step = self.lower, 0
         self._whole = True
         self._orders = 0
         self._known: dict[bytes, int] = {}
         self._random = Random(0)
+
+    def _measure(self, window: Windows) -> None:
+        """Note the ends of what is wide and, for each device, of what is given."""
+        self._ends: dict[Slot, list[tuple[int, int]]] = {
+            (d, side): sorted((int(times[v, d]), v) for v in self.wide)
+            for d in self.devices
+            for side, times in ((_FIRST, window.head), (_LAST, window.tail))
+        }
+        #: Least head, all run times, least tail.
+        self._fixed: dict[int, tuple[int, int, int]] = {}
+        for v, d in self.given.items():
+            head, run, tail = self._fixed.get(d, (NEVER, 0, NEVER))
+            self._fixed[d] = (
+                min(head, int(window.head[v, d])), run + int(self.grid.duration[v, d]),
+                min(tail, int(window.tail[v, d])),
+            )  # fmt: skip
 
     def step(self, most: int, budget: Budget) -> None:
         """Look for schedules of a limited length, and raise the bound if there are none.
@@ -151,6 +167,9 @@ class Layer:
         budget : Budget
             Its workers and memory are those of CP-SAT.
         """
+        if not self._step:
+            self._begin()
+            return
         if self.upper is not None:
             most = min(most, self.upper - 1)
         limit = min(self._limit, most)
@@ -164,23 +183,37 @@ class Layer:
             self.ended = limit >= most and not self._whole
         self.ended |= self.upper is not None and self.lower >= self.upper
 
-    def _least(self, known: int) -> int:
-        """Return the least length with a choice of first and last vertices, from a known bound."""
-        if self._possible(known):
-            return known
-        low, high = known + 1, 2 * known + 1
-        while not self._possible(high):
-            low, high = high + 1, 2 * high
+    def _begin(self) -> None:
+        """Raise the bound by what takes longer."""
+        window = windows(self.instance, self.grid)
+        self._measure(sharpened(self.instance, self.grid, window))
+        self._alike = _before(interchangeable_devices(self.instance), self.devices)
+        self.lower = self._limit = self._least(self.lower, self._possible)
+        self._step = 1
+
+    def _least(self, known: int, possible: Callable[[int], bool]) -> int:
+        """Return the least length that is possible, from a known bound on."""
+        low, high = known, known
+        while not possible(high):
+            low, high = high + 1, 2 * high + 1
         while low < high:
             middle = (low + high) // 2
-            if self._possible(middle):
+            if possible(middle):
                 high = middle
             else:
                 low = middle + 1
         return low
 
     def _possible(self, limit: int) -> bool:
+        """Return whether some first and last vertices leave enough room."""
         return next(self._choices(limit), None) is not None
+
+    def _loosely_possible(self, limit: int) -> bool:
+        """Return whether the least heads and tails leave enough room."""
+        if not self.wide:
+            return True
+        ends = ((d, self._ends[d, _FIRST][0][0], self._ends[d, _LAST][0][0]) for d in self.devices)
+        return sum(self._room(limit, *end) for end in ends) >= self._total
 
     def _room(self, limit: int, d: int, head: int, tail: int) -> int:
         """Return the size that a device can take between the ends of its first and last vertex."""
@@ -188,8 +221,8 @@ class Layer:
         if d in self._fixed:
             other_head, run, other_tail = self._fixed[d]
             around = max(around, min(head, other_head) + run + min(tail, other_tail))
-        rate = self._rate[d]
-        return max(0, (limit - around) * rate.denominator // rate.numerator)
+        per, ticks = self._speed[d]
+        return max(0, (limit - around) * per // ticks)
 
     def _choices(self, limit: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
         """Yield choices of first and last vertices, and the room that they leave, by device."""
@@ -213,7 +246,9 @@ class Layer:
             for side in (_FIRST, _LAST)
             if ends[d, side][min(2 * len(devices), len(self.wide)) - 1][0] > value[d, side]
         ]
+        sides = {d: side for d, side in reversed(slots)}
         chosen: dict[int, Slot] = {}
+        rank: dict[Slot, int] = {}
 
         def extended(number: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
             if sum(rooms.values()) < self._total:
@@ -221,9 +256,12 @@ class Layer:
             if number == len(slots):
                 yield dict(chosen), list(rooms.values())
                 return
-            slot = slots[number]
-            d, before = slot[0], value[slot]
-            for time, v in ends[slot]:
+            d, side = slot = slots[number]
+            before, begin = value[slot], 0
+            if side == sides[d] and (self._alike.get(d), side) in rank:
+                # Of devices that are alike, the first has what comes first.
+                begin = rank[self._alike[d], side] + 1
+            for rank[slot], (time, v) in enumerate(ends[slot][begin:], begin):
                 if v in chosen:
                     continue
                 value[slot] = time
@@ -235,6 +273,7 @@ class Layer:
                 del chosen[v]
             value[slot] = before
             rooms[d] = room(d)
+            del rank[slot]
 
         yield from extended(0)
 
@@ -259,14 +298,14 @@ class Layer:
             while samples > 0:
                 samples -= 1
                 for found in self._sampled(free, room):
-                    if self._in_order(place | found, limit, budget):
+                    if self._listed(self._placement(place | found)) <= limit:
                         return True
         return False
 
     def _shared(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
         """Yield every device of each free vertex that leaves no device overfull."""
         # The slowest device has the fewest subsets.
-        devices = sorted(self.devices, key=lambda d: -self._rate[d])
+        devices = sorted(self.devices, key=lambda d: Fraction(*self._speed[d]))
         for bins in shared(free, self._size, [room[d] for d in devices]):
             yield {v: devices[i] for v, i in zip(free, bins, strict=True)}
 
@@ -289,14 +328,11 @@ class Layer:
 
     def _in_order(self, place: Mapping[int, int], limit: int, budget: Budget) -> bool:
         """Return whether a placement has a schedule within a limit, which is then the best."""
-        device = place | dict(self.given)
-        at = np.array([device[v] for v in range(self.instance.vertices)], dtype=np.int32)
+        at = self._placement(place)
         key = at.tobytes()
         if self._known.get(key, 0) > limit:
             return False
-        for rule in (_by_tail, pct):
-            self._offer(simulate(self.instance, Partition(at), rule))
-        if self.upper is not None and self.upper <= limit:
+        if self._listed(at) <= limit:
             return True
         allowed = np.arange(self.instance.devices) == at[:, None]  # each vertex is a unit
         window = windows(self.instance, self.grid, allowed=allowed)
@@ -314,19 +350,26 @@ class Layer:
         result = solve(self.instance, goal=goal, budget=own)
         if result.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
-        if result.schedule is not None:
-            self._offer(result.schedule)
         if result.lower_bound is not None:
             self._known[key] = math.ceil(result.lower_bound * self.grid.scale)
-        if self.upper is not None and self.upper <= limit:
+        if result.schedule is not None and self._offer(result.schedule) <= limit:
             return True
-        self._whole &= result.status is Status.OPTIMAL or self._known.get(key, 0) > limit
+        self._whole &= self._known.get(key, 0) > limit
         return False
 
-    def _offer(self, schedule: Schedule) -> None:
+    def _placement(self, place: Mapping[int, int]) -> NDArray[np.int32]:
+        device = {**place, **self.given}
+        return np.array([device[v] for v in range(self.instance.vertices)], dtype=np.int32)
+
+    def _listed(self, at: NDArray[np.int32]) -> int:
+        """Return the length of a schedule of a placement, which may be the best."""
+        return self._offer(simulate(self.instance, Partition(at), _by_tail))
+
+    def _offer(self, schedule: Schedule) -> int:
         ticks = math.ceil(schedule.makespan(self.instance) * self.grid.scale)
         if self.upper is None or ticks < self.upper:
             self.upper, self.schedule = ticks, schedule
+        return ticks
 
 
 def _by_tail(work: Tasks, partition: Partition, rng: np.random.Generator) -> Priority:

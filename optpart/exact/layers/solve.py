@@ -22,7 +22,7 @@ from optpart.base.errors import UnsupportedError
 from optpart.exact.layers.layer import Layer, sizes
 from optpart.exact.series.block_path import induced
 from optpart.exact.series.parts import Part, parts
-from optpart.kernels.ticks import Grid
+from optpart.kernels.ticks import Grid, quantum
 from optpart.problem.durations import Durations
 from optpart.problem.feasibility import contradiction
 from optpart.problem.graph import Graph
@@ -37,6 +37,9 @@ from optpart.solution.termination import Termination
 
 #: Arcs of a part, and vertices of one, at most.
 _MOST_ARCS, _MOST_VERTICES = 512, 2_000
+
+#: Ticks of the serial schedule, at most; sums of a few such times are within 64 bits.
+_MOST_TICKS = 2**48
 
 #: Devices of cut vertices and hubs: those of the hubs, then that of the cut vertex.
 Ends = tuple[int, tuple[int, ...]]
@@ -80,11 +83,16 @@ def check_scope(instance: Instance, goal: Goal) -> None:
         raise UnsupportedError("graph", "layers takes no colocation or separation", "use cpsat")
 
 
+def exact_grid(instance: Instance) -> Grid | None:
+    """Return an exact grid, finer than solvers could use."""
+    step = quantum(instance, most=_MOST_TICKS)
+    return None if step is None else Grid.at(instance, 1 / step, exact=True)
+
+
 def stages(instance: Instance, grid: Grid) -> list[Stage]:
     """Return the parts of a graph as layers; none if the method does not fit the instance."""
     found: list[Stage] = []
-    linked = bool((np.delete(grid.delays, 0, axis=1) >= 0).all() and (grid.measured >= 0).all())
-    if not grid.exact or not linked:
+    if not ((grid.delays >= 0).all() and (grid.measured >= 0).all()):
         return []
     before = -1
     for part in parts(instance.graph):
@@ -173,11 +181,12 @@ class _Solve:
             record.offer_start(job.start)
         for found in self.starts(self.instance, job.seed, job.budget.memory) if self.starts else ():
             record.offer_verified(found)
-        self.grid = Grid.of(self.instance)
-        self.stages = stages(self.instance, self.grid)
-        if not self.stages:
+        grid = exact_grid(self.instance)
+        self.stages = stages(self.instance, grid) if grid else []
+        if grid is None or not self.stages:
             record.end(Termination.UNSUPPORTED, "its parts are not layers of proportional times")
             return
+        self.grid = grid
         arcs = [dict(self._arcs(stage)) for stage in self.stages]
         while True:
             path = _shortest([{ends: arc.lower for ends, arc in x.items()} for x in arcs])
