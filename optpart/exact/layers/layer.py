@@ -14,14 +14,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, cycle, islice, pairwise
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optpart.base.clock import check_time, seconds_left
-from optpart.exact.layers.sums import MOST_ITEMS, shared
+from optpart.exact.layers.sums import MOST_ITEMS, subsets
 from optpart.exact.solve import solve
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.tasks import Tasks
@@ -88,6 +89,31 @@ def _before(classes: Iterable[Sequence[int]], devices: Sequence[int]) -> dict[in
     return {e: d for alike in inside for d, e in pairwise(alike)}
 
 
+class _Choice(NamedTuple):
+    """First and last vertices, device by device.
+
+    Attributes
+    ----------
+    room : tuple of int
+        The size that each device can take.
+    ends : tuple of int
+        Its first and last vertex, as a set of bits.
+    beyond, later : tuple of int
+        The same of all devices that follow.
+    """
+
+    room: tuple[int, ...]
+    ends: tuple[int, ...]
+    beyond: tuple[int, ...]
+    later: tuple[int, ...]
+
+    @classmethod
+    def of(cls, room: Sequence[int], ends: Sequence[int]) -> _Choice:
+        after = [*accumulate(reversed(room), initial=0)][-2::-1]
+        later = [*accumulate(reversed(ends), initial=0)][-2::-1]  # sets of bits are disjoint
+        return cls(tuple(room), tuple(ends), tuple(after), tuple(later))
+
+
 class Layer:
     """Bounds and the best schedule of a layer, in ticks, better with each step.
 
@@ -120,9 +146,10 @@ class Layer:
         devices: Sequence[int],
     ) -> None:  # fmt: skip
         self.instance, self.grid, self.wide, self.given = instance, grid, wide, given
-        self.devices = list(devices)
-        found = sizes(grid.duration[np.array(wide, dtype=np.int64)], self.devices)
+        found = sizes(grid.duration[np.array(wide, dtype=np.int64)], devices)
         assert found is not None
+        # The slowest device comes first: it has the fewest subsets.
+        self.devices = sorted(devices, key=lambda d: -found[1][d])
         self._size = dict(zip(wide, found[0], strict=True))
         self._total = sum(found[0])
         #: Per device, so much size takes so many ticks.
@@ -224,11 +251,11 @@ class Layer:
         per, ticks = self._speed[d]
         return max(0, (limit - around) * per // ticks)
 
-    def _choices(self, limit: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
-        """Yield choices of first and last vertices, and the room that they leave, by device."""
+    def _choices(self, limit: int) -> Iterator[_Choice]:
+        """Yield choices of first and last vertices that leave enough room."""
         ends, devices = self._ends, self.devices
         if not self.wide:
-            yield {}, [0] * len(devices)
+            yield _Choice.of([0] * len(devices), [0] * len(devices))
             return
         value = {slot: found[0][0] for slot, found in ends.items()}
 
@@ -250,11 +277,14 @@ class Layer:
         chosen: dict[int, Slot] = {}
         rank: dict[Slot, int] = {}
 
-        def extended(number: int) -> Iterator[tuple[dict[int, Slot], list[int]]]:
+        def extended(number: int) -> Iterator[_Choice]:
             if sum(rooms.values()) < self._total:
                 return
             if number == len(slots):
-                yield dict(chosen), list(rooms.values())
+                own = dict.fromkeys(devices, 0)
+                for v, (d, _) in chosen.items():
+                    own[d] |= 1 << v
+                yield _Choice.of(list(rooms.values()), list(own.values()))
                 return
             d, side = slot = slots[number]
             before, begin = value[slot], 0
@@ -273,49 +303,77 @@ class Layer:
                 del chosen[v]
             value[slot] = before
             rooms[d] = room(d)
-            del rank[slot]
+            rank.pop(slot, None)
 
         yield from extended(0)
 
     def _found(self, limit: int, budget: Budget) -> bool:
         """Return whether there is a schedule within a limit, which is then the best one."""
-        samples = _SAMPLES
-        for chosen, rooms in self._choices(limit):
-            check_time()
-            room = dict(zip(self.devices, rooms, strict=True))
-            for v, (d, _) in chosen.items():
-                room[d] -= self._size[v]
-            if min(room.values()) < 0:
-                continue
-            place = {v: d for v, (d, _) in chosen.items()}
-            free = [v for v in self.wide if v not in place]
-            if len(free) <= MOST_ITEMS:
-                for found in self._shared(free, room):
-                    if self._in_order(place | found, limit, budget):
-                        return True
-                continue
+        if len(self.wide) > MOST_ITEMS:
             self._whole = False
-            while samples > 0:
-                samples -= 1
-                for found in self._sampled(free, room):
-                    if self._listed(self._placement(place | found)) <= limit:
-                        return True
-        return False
+            choices = list(islice(self._choices(limit), _SAMPLES))
+            return any(
+                self._listed(self._placement(place)) <= limit
+                for choice in islice(cycle(choices), _SAMPLES)
+                for place in self._sampled(choice)
+            )
+        choices = []
+        for choice in self._choices(limit):
+            check_time()
+            choices.append(choice)
+        return any(
+            self._in_order(place, limit, budget) for place in self._shared(self.wide, choices)
+        )
 
-    def _shared(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
-        """Yield every device of each free vertex that leaves no device overfull."""
-        # The slowest device has the fewest subsets.
-        devices = sorted(self.devices, key=lambda d: Fraction(*self._speed[d]))
-        for bins in shared(free, self._size, [room[d] for d in devices]):
-            yield {v: devices[i] for v, i in zip(free, bins, strict=True)}
+    def _shared(
+        self, free: Sequence[int], choices: Sequence[_Choice], number: int = 0
+    ) -> Iterator[dict[int, int]]:
+        """Yield every device of each free vertex that some choice has room for.
 
-    def _sampled(self, free: Sequence[int], room: Mapping[int, int]) -> Iterator[dict[int, int]]:
+        The first device gets each subset that leaves no more than the others hold, as in sequential
+        number partitioning (Korf, Schreiber and Moffitt 2014).
+        """
+        d, size = self.devices[number], tuple(self._size[v] for v in free)
+        total = sum(size)
+        most = max((choice.room[number] for choice in choices), default=-1)
+        least = total - max((choice.beyond[number] for choice in choices), default=0)
+        if number == len(self.devices) - 1:
+            if total <= most:
+                yield dict.fromkeys(free, d)
+            return
+        for places in subsets(size, least, most):
+            here = {free[i]: d for i in places}
+            own, mask = sum(size[i] for i in places), sum(1 << v for v in here)
+            left = [
+                choice
+                for choice in choices
+                if own <= choice.room[number]
+                and total - own <= choice.beyond[number]
+                and not choice.ends[number] & ~mask
+                and not choice.later[number] & mask
+            ]
+            if left:
+                rest = [v for v in free if v not in here]
+                for others in self._shared(rest, left, number + 1):
+                    yield here | others
+
+    def _sampled(self, choice: _Choice) -> Iterator[dict[int, int]]:
         """Yield some: the largest vertices where they leave most, the smallest ones in all ways."""
-        left, place = dict(room), {}
+        place = {
+            v: d
+            for d, ends in zip(self.devices, choice.ends, strict=True)
+            for v in self.wide
+            if ends >> v & 1
+        }
+        room = dict(zip(self.devices, choice.room, strict=True))
+        left = dict(room)
+        for v, d in place.items():
+            left[d] -= self._size[v]
 
         def noise() -> float:
             return self._random.uniform(1 - _NOISE, 1 + _NOISE)
 
+        free = [v for v in self.wide if v not in place]
         for v in sorted(free, key=lambda v: -self._size[v] * noise())[:-MOST_ITEMS]:
             d = max(left, key=lambda d: (left[d] - self._size[v]) / max(1, room[d]) * noise())
             place[v] = d
@@ -323,7 +381,8 @@ class Layer:
         if min(left.values()) < 0:
             return
         rest = [v for v in free if v not in place]
-        for _, found in zip(range(_WAYS), self._shared(rest, left)):
+        only = _Choice.of(list(left.values()), [0] * len(left))
+        for found in islice(self._shared(rest, [only]), _WAYS):
             yield place | found
 
     def _in_order(self, place: Mapping[int, int], limit: int, budget: Budget) -> bool:

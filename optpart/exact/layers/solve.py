@@ -22,6 +22,7 @@ from optpart.base.errors import UnsupportedError
 from optpart.exact.layers.layer import Layer, sizes
 from optpart.exact.series.block_path import induced
 from optpart.exact.series.parts import Part, parts
+from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.ticks import Grid, quantum
 from optpart.problem.durations import Durations
 from optpart.problem.feasibility import contradiction
@@ -187,6 +188,7 @@ class _Solve:
             record.end(Termination.UNSUPPORTED, "its parts are not layers of proportional times")
             return
         self.grid = grid
+        self.classes = interchangeable_devices(self.instance)
         arcs = [dict(self._arcs(stage)) for stage in self.stages]
         while True:
             path = _shortest([{ends: arc.lower for ends, arc in x.items()} for x in arcs])
@@ -202,7 +204,7 @@ class _Solve:
                 record.end(Termination.COMPLETED, "no more can be said layer by layer")
                 return
             most = bound if record.makespan is None else self._ticks(record.makespan) - 1
-            layer = max(left, key=lambda layer: len(layer.wide))
+            layer = min(left, key=lambda layer: len(layer.wide))  # soon all have a schedule
             layer.step(layer.lower + most - bound if record.makespan else 2**60, job.budget)
             record.pulse()
 
@@ -214,20 +216,33 @@ class _Solve:
         self.record.raise_bound(time if known is None else min(time, known))
 
     def _arcs(self, stage: Stage) -> Iterator[tuple[Ends, Layer]]:
-        """Yield a layer for all devices of its cut vertices and hubs."""
-        allowed, k = self.instance.vertex_allowed, self.instance.devices
-        at = {v: np.flatnonzero(allowed[v]).tolist() for v in (stage.before, *stage.given)}
-        for before in at[stage.before] if stage.before >= 0 else [0]:
-            for devices in product(*(at[v] for v in stage.given)):
-                clock.check_time()
-                given = dict(zip(stage.given, devices, strict=True))
-                if stage.before >= 0:
-                    given[stage.before] = before
-                yield (before, devices), self._layer(stage, given, k)
+        """Yield a layer for all devices of its cut vertices and hubs.
 
-    def _layer(self, stage: Stage, given: dict[int, int], k: int) -> Layer:
+        Those that differ in the names of interchangeable devices only have the same one.
+        """
+        allowed, begins = self.instance.vertex_allowed, stage.before >= 0
+        fixed = [*([stage.before] if begins else []), *stage.given]
+        known: dict[tuple[int, ...], Layer] = {}
+        for devices in product(*(np.flatnonzero(allowed[v]).tolist() for v in fixed)):
+            clock.check_time()
+            to = self._names(devices)
+            first = tuple(to.index(d) for d in devices)
+            if first not in known:
+                known[first] = self._layer(stage, dict(zip(fixed, first, strict=True)))
+            yield (devices[0] if begins else 0, devices[begins:]), known[first]
+
+    def _names(self, devices: Sequence[int]) -> list[int]:
+        """Return a permutation of interchangeable devices that brings some into order."""
+        to = list(range(self.instance.devices))
+        for alike in self.classes:
+            used = dict.fromkeys(d for d in devices if d in alike)
+            for d, e in zip(alike, [*used, *(d for d in alike if d not in used)], strict=True):
+                to[d] = e
+        return to
+
+    def _layer(self, stage: Stage, given: dict[int, int]) -> Layer:
         """Return a part alone; the cut vertex before it takes no time."""
-        instance, vertices = self.instance, _alone(stage)
+        instance, vertices, k = self.instance, _alone(stage), self.instance.devices
         possible = instance.vertex_allowed[vertices]
         for i, v in enumerate(vertices):
             if v in given:
@@ -253,11 +268,12 @@ class _Solve:
         instance = self.instance
         placement = np.zeros(instance.vertices, dtype=np.int32)
         order: list[int] = []
-        for stage, layer in zip(self.stages, layers, strict=True):
+        for stage, (before, devices), layer in zip(self.stages, path, layers, strict=True):
             assert layer.schedule is not None
             vertices, start = _alone(stage), layer.schedule.start
             at = layer.schedule.placement
-            placement[vertices] = at
+            to = self._names([*([before] if stage.before >= 0 else []), *devices])
+            placement[vertices] = np.array(to, dtype=np.int32)[at]
             # What takes no time comes before what starts together with it.
             order += [
                 vertices[i]
