@@ -47,16 +47,31 @@ _SAMPLES, _WAYS = 100, 4
 #: By how much, at most, a sample changes what it prefers.
 _NOISE = 0.2
 
+#: Run times may differ from what is proportional to sizes by this part of them.
+_UNLIKE = Fraction(1, 1000)
+
 #: The sides of a layer on a device: its first and its last vertex.
 _FIRST, _LAST = 0, 1
 
 Slot = tuple[int, int]
 
 
-def sizes(
-    duration: NDArray[np.int64], devices: Sequence[int]
-) -> tuple[list[int], dict[int, Fraction]] | None:
-    """Return whole sizes of vertices, and each device's time per unit; ``None`` if there are none.
+class Sizes(NamedTuple):
+    """Whole sizes of vertices, of which each device takes some in some time.
+
+    Attributes
+    ----------
+    size : list of int
+    speed : dict from device to (int, int)
+        So much size takes at least so many ticks.
+    """
+
+    size: list[int]
+    speed: dict[int, tuple[int, int]]
+
+
+def sizes(duration: NDArray[np.int64], devices: Sequence[int]) -> Sizes | None:
+    """Return sizes to which run times are proportional; ``None`` if they hardly are.
 
     Parameters
     ----------
@@ -65,22 +80,23 @@ def sizes(
     devices : sequence of int
         Those that count, at least one.
     """
-    some = duration[:, devices[0]].tolist()
-    if min(some, default=0) < 0:
+    times = {d: duration[:, d].tolist() for d in devices}
+    if any(min(ticks, default=0) < 0 for ticks in times.values()):
         return None
-    unit = math.gcd(*some) or 1
-    size = [ticks // unit for ticks in some]
-    largest = max(range(len(size)), key=size.__getitem__, default=None)
-    rate = {}
-    for d in devices:
-        ticks = duration[:, d].tolist()
-        per = Fraction(1)
-        if largest is not None and size[largest]:
-            per = Fraction(ticks[largest], size[largest])
-        if per <= 0 or any(per * one != own for one, own in zip(size, ticks, strict=True)):
+    # Where times are rounded, the fewest units are those of the device on which they are not.
+    size = min(
+        ([one // (math.gcd(*ticks) or 1) for one in ticks] for ticks in times.values()), key=sum
+    )
+    speed = {}
+    for d, ticks in times.items():
+        if any(one and not own for one, own in zip(ticks, size, strict=True)):
             return None
-        rate[d] = per
-    return size, rate
+        rates = [Fraction(one, own) for one, own in zip(ticks, size, strict=True) if own]
+        least, most = min(rates, default=Fraction(1)), max(rates, default=Fraction(1))
+        if most > least * (1 + _UNLIKE) or not least:
+            return None
+        speed[d] = least.denominator, least.numerator
+    return Sizes(size, speed)
 
 
 def _before(classes: Iterable[Sequence[int]], devices: Sequence[int]) -> dict[int, int]:
@@ -127,8 +143,8 @@ class Layer:
         The vertices whose devices are not given.
     given : mapping from vertex to device
         The others.
-    devices : sequence of int
-        Those on which all that is wide may run, and nothing wide on others.
+    sizes : Sizes
+        Of what is wide; it may run on the devices that have a speed.
 
     Attributes
     ----------
@@ -143,17 +159,14 @@ class Layer:
 
     def __init__(
         self, instance: Instance, grid: Grid, wide: Sequence[int], given: Mapping[int, int],
-        devices: Sequence[int],
+        sizes: Sizes,
     ) -> None:  # fmt: skip
         self.instance, self.grid, self.wide, self.given = instance, grid, wide, given
-        found = sizes(grid.duration[np.array(wide, dtype=np.int64)], devices)
-        assert found is not None
+        self._speed = sizes.speed
         # The slowest device comes first: it has the fewest subsets.
-        self.devices = sorted(devices, key=lambda d: -found[1][d])
-        self._size = dict(zip(wide, found[0], strict=True))
-        self._total = sum(found[0])
-        #: Per device, so much size takes so many ticks.
-        self._speed = {d: (rate.denominator, rate.numerator) for d, rate in found[1].items()}
+        self.devices = sorted(self._speed, key=lambda d: Fraction(*self._speed[d]))
+        self._size = dict(zip(wide, sizes.size, strict=True))
+        self._total = sum(sizes.size)
         window = windows(instance, grid)
         self._measure(window)
         #: Of each device, the one before that could take its place.

@@ -19,7 +19,7 @@ import numpy as np
 
 from optpart.base import clock
 from optpart.base.errors import UnsupportedError
-from optpart.exact.layers.layer import Layer, sizes
+from optpart.exact.layers.layer import Layer, Sizes, sizes
 from optpart.exact.series.block_path import induced
 from optpart.exact.series.parts import Part, parts
 from optpart.exact.symmetry import interchangeable_devices
@@ -56,8 +56,7 @@ class Stage(NamedTuple):
     vertices, wide : list of int
     given : list of int
         The hubs and, last, the cut vertex that closes the part, if one does.
-    closed : bool
-    devices : list of int
+    sizes : Sizes
         Of what is wide.
     """
 
@@ -65,8 +64,7 @@ class Stage(NamedTuple):
     vertices: list[int]
     wide: list[int]
     given: list[int]
-    closed: bool
-    devices: list[int]
+    sizes: Sizes
 
 
 def check_scope(instance: Instance, goal: Goal) -> None:
@@ -120,9 +118,8 @@ def _stage(instance: Instance, grid: Grid, before: int, part: Part) -> Stage | N
     given = [*hubs, *part.vertices[len(inner) :]]
     duration = grid.duration[np.array(wide, dtype=np.int64)]
     devices = np.flatnonzero((duration >= 0).any(axis=0)).tolist() if wide else list(range(k))
-    if not devices or sizes(duration, devices) is None:
-        return None
-    return Stage(before, list(part.vertices), wide, given, closed, devices)
+    found = sizes(duration, devices) if devices else None
+    return found and Stage(before, list(part.vertices), wide, given, found)
 
 
 def _related(graph: Graph, vertices: Sequence[int]) -> dict[int, int]:
@@ -261,7 +258,7 @@ class _Solve:
         grid = Grid.at(alone, self.grid.scale, exact=True)
         place = {v: i for i, v in enumerate(vertices)}
         wide = [place[v] for v in stage.wide]
-        return Layer(alone, grid, wide, {place[v]: d for v, d in given.items()}, stage.devices)
+        return Layer(alone, grid, wide, {place[v]: d for v, d in given.items()}, stage.sizes)
 
     def _joined(self, path: Sequence[Ends], layers: Sequence[Layer]) -> Schedule:
         """Put the schedules of all layers one after the other, with all edges."""
