@@ -42,7 +42,8 @@ from optpart.strategies.simulator import Priority, simulate
 _MOST_ORDERS, _ORDER_SECONDS = 200, 10.0
 
 #: Of more vertices than can be shared in all ways: samples for each length, and ways of each.
-_SAMPLES, _WAYS = 100, 4
+#: The smallest vertices are shared in all ways.
+_SAMPLES, _WAYS, _SMALLEST = 200, 4, 36
 
 #: By how much, at most, a sample changes what it prefers.
 _NOISE = 0.2
@@ -57,17 +58,21 @@ Slot = tuple[int, int]
 
 
 class Sizes(NamedTuple):
-    """Whole sizes of vertices, of which each device takes some in some time.
+    """Whole sizes of vertices, and the time that each device takes for them.
 
     Attributes
     ----------
     size : list of int
-    speed : dict from device to (int, int)
-        So much size takes at least so many ticks.
+    rate : dict from device to Fraction
+        Ticks per unit of size.
+    less : dict from device to int
+        By how many ticks less than so, at most, any of the vertices take together, where times are
+        rounded.
     """
 
     size: list[int]
-    speed: dict[int, tuple[int, int]]
+    rate: dict[int, Fraction]
+    less: dict[int, int]
 
 
 def sizes(duration: NDArray[np.int64], devices: Sequence[int]) -> Sizes | None:
@@ -87,16 +92,14 @@ def sizes(duration: NDArray[np.int64], devices: Sequence[int]) -> Sizes | None:
     size = min(
         ([one // (math.gcd(*ticks) or 1) for one in ticks] for ticks in times.values()), key=sum
     )
-    speed = {}
+    rate, less = {}, {}
     for d, ticks in times.items():
-        if any(one and not own for one, own in zip(ticks, size, strict=True)):
+        rate[d] = Fraction(sum(ticks), sum(size) or 1)
+        over = [rate[d] * own - one for one, own in zip(ticks, size, strict=True)]
+        if any(abs(x) > _UNLIKE * one for x, one in zip(over, ticks, strict=True)):
             return None
-        rates = [Fraction(one, own) for one, own in zip(ticks, size, strict=True) if own]
-        least, most = min(rates, default=Fraction(1)), max(rates, default=Fraction(1))
-        if most > least * (1 + _UNLIKE) or not least:
-            return None
-        speed[d] = least.denominator, least.numerator
-    return Sizes(size, speed)
+        rate[d], less[d] = rate[d] or Fraction(1), math.ceil(sum(x for x in over if x > 0))
+    return Sizes(size, rate, less)
 
 
 def _before(classes: Iterable[Sequence[int]], devices: Sequence[int]) -> dict[int, int]:
@@ -144,7 +147,7 @@ class Layer:
     given : mapping from vertex to device
         The others.
     sizes : Sizes
-        Of what is wide; it may run on the devices that have a speed.
+        Of what is wide; it may run on the devices that have a rate.
 
     Attributes
     ----------
@@ -162,11 +165,12 @@ class Layer:
         sizes: Sizes,
     ) -> None:  # fmt: skip
         self.instance, self.grid, self.wide, self.given = instance, grid, wide, given
-        self._speed = sizes.speed
         # The slowest device comes first: it has the fewest subsets.
-        self.devices = sorted(self._speed, key=lambda d: Fraction(*self._speed[d]))
+        self.devices = sorted(sizes.rate, key=lambda d: -sizes.rate[d])
         self._size = dict(zip(wide, sizes.size, strict=True))
-        self._total = sum(sizes.size)
+        self._total, self._less = sum(sizes.size), sizes.less
+        #: Per device, so much size takes so many ticks.
+        self._speed = {d: (rate.denominator, rate.numerator) for d, rate in sizes.rate.items()}
         window = windows(instance, grid)
         self._measure(window)
         #: Of each device, the one before that could take its place.
@@ -221,7 +225,13 @@ class Layer:
                 self.lower = max(self.lower, limit + 1)
             self._limit, self._step = limit + self._step, 2 * self._step
             self.ended = limit >= most and not self._whole
-        self.ended |= self.upper is not None and self.lower >= self.upper
+        near = self.lower if self._whole else self._near
+        self.ended |= self.upper is not None and self.upper <= near
+
+    @property
+    def _near(self) -> int:
+        """What samples of placements can reach: where times are rounded, they decide the rest."""
+        return self.lower + max(self._less.values())
 
     def _begin(self) -> None:
         """Raise the bound by what takes longer."""
@@ -262,7 +272,7 @@ class Layer:
             other_head, run, other_tail = self._fixed[d]
             around = max(around, min(head, other_head) + run + min(tail, other_tail))
         per, ticks = self._speed[d]
-        return max(0, (limit - around) * per // ticks)
+        return max(0, (limit - around + self._less[d]) * per // ticks)
 
     def _choices(self, limit: int) -> Iterator[_Choice]:
         """Yield choices of first and last vertices that leave enough room."""
@@ -326,7 +336,7 @@ class Layer:
             self._whole = False
             choices = list(islice(self._choices(limit), _SAMPLES))
             return any(
-                self._listed(self._placement(place)) <= limit
+                self._listed(self._placement(place)) <= max(limit, self._near)
                 for choice in islice(cycle(choices), _SAMPLES)
                 for place in self._sampled(choice)
             )
@@ -387,7 +397,7 @@ class Layer:
             return self._random.uniform(1 - _NOISE, 1 + _NOISE)
 
         free = [v for v in self.wide if v not in place]
-        for v in sorted(free, key=lambda v: -self._size[v] * noise())[:-MOST_ITEMS]:
+        for v in sorted(free, key=lambda v: -self._size[v] * noise())[:-_SMALLEST]:
             d = max(left, key=lambda d: (left[d] - self._size[v]) / max(1, room[d]) * noise())
             place[v] = d
             left[d] -= self._size[v]
