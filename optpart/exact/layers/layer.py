@@ -301,6 +301,7 @@ class Layer:
         rank: dict[Slot, int] = {}
 
         def extended(number: int) -> Iterator[_Choice]:
+            check_time()
             if sum(rooms.values()) < self._total:
                 return
             if number == len(slots):
@@ -340,13 +341,8 @@ class Layer:
                 for choice in islice(cycle(choices), _SAMPLES)
                 for place in self._sampled(choice)
             )
-        choices = []
-        for choice in self._choices(limit):
-            check_time()
-            choices.append(choice)
-        return any(
-            self._in_order(place, limit, budget) for place in self._shared(self.wide, choices)
-        )
+        ways = self._shared(self.wide, list(self._choices(limit)))
+        return any(self._in_order(place, limit, budget) for place in ways)
 
     def _shared(
         self, free: Sequence[int], choices: Sequence[_Choice], number: int = 0

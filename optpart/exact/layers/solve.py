@@ -103,6 +103,12 @@ def stages(instance: Instance, grid: Grid) -> list[Stage]:
     return found
 
 
+def wide_layers(instance: Instance) -> list[list[int]]:
+    """Return the vertices of each layer; none if the method does not fit the instance."""
+    grid = exact_grid(instance)
+    return [stage.wide for stage in stages(instance, grid)] if grid else []
+
+
 def _stage(instance: Instance, grid: Grid, before: int, part: Part) -> Stage | None:
     k, closed = instance.devices, part.closed
     if len(part.vertices) > _MOST_VERTICES:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optpart.base.clock import check_time
 
 #: Items of which the sums of all subsets of a half fit into memory.
-MOST_ITEMS = 42
+MOST_ITEMS = 40
 
 
 def subsets(size: tuple[int, ...], least: int, most: int) -> Iterator[list[int]]:
