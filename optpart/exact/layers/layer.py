@@ -224,7 +224,7 @@ class Layer:
             if self._whole:
                 self.lower = max(self.lower, limit + 1)
             self._limit, self._step = limit + self._step, 2 * self._step
-            self.ended = limit >= most and not self._whole
+            self.ended |= limit >= most and not self._whole
         near = self.lower if self._whole else self._near
         self.ended |= self.upper is not None and self.upper <= near
 
@@ -418,10 +418,10 @@ class Layer:
         if bound is not None and bound > limit:
             self._known[key] = bound
             return False
-        if self._orders == _MOST_ORDERS:
-            self._whole = False
-            return False
         self._orders += 1
+        if self._orders > _MOST_ORDERS:  # too much depends on the order
+            self._whole, self.ended = False, True
+            return False
         goal = Goal(placement={v: int(d) for v, d in enumerate(at)})
         seconds = max(0.01, min(_ORDER_SECONDS, seconds_left()))
         own = Budget(seconds, budget.workers, memory=budget.memory)
