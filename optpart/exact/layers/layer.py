@@ -296,7 +296,7 @@ class Layer:
             for side in (_FIRST, _LAST)
             if ends[d, side][min(2 * len(devices), len(self.wide)) - 1][0] > value[d, side]
         ]
-        sides = {d: side for d, side in reversed(slots)}
+        sides = dict(reversed(slots))
         chosen: dict[int, Slot] = {}
         rank: dict[Slot, int] = {}
 
@@ -315,9 +315,10 @@ class Layer:
             if side == sides[d] and (self._alike.get(d), side) in rank:
                 # Of devices that are alike, the first has what comes first.
                 begin = rank[self._alike[d], side] + 1
-            for rank[slot], (time, v) in enumerate(ends[slot][begin:], begin):
+            for place, (time, v) in enumerate(ends[slot][begin:], begin):
                 if v in chosen:
                     continue
+                rank[slot] = place
                 value[slot] = time
                 rooms[d] = room(d)
                 if sum(rooms.values()) < self._total:

@@ -173,6 +173,7 @@ class TestScope:
             {
                 "format": "optpart-instance/1",
                 "vertices": [{"name": name, "ops": 0} for name in "ab"],
+                "edges": [["a", "b", None]] * (missing == "link"),
                 "durations": times,
                 "devices": [{"name": "x"}, {"name": "y"}],
                 "bandwidth": rows,
