@@ -113,8 +113,8 @@ class TestPlan:
     def test_wide_layers_are_for_the_method_of_that_name(self, width: int, layered: bool) -> None:
         sequence, _ = shown(case(workflow("fork-join", width, 2)))
         assert (sequence[1:2] == [("layers", "here", 0.4)]) == layered
-        document = case(workflow("fork-join", width, 2), budget=Budget(9, 1, deterministic=1))
-        assert "layers" not in [name for name, *_ in shown(document)[0]]
+        counted = case(workflow("fork-join", width, 2), budget=Budget(9, 1, deterministic=1))
+        assert "layers" not in [name for name, *_ in shown(counted)[0]]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
         sequence, beside = shown(case(chain(60), budget=Budget(60, 1, deterministic=1)))

@@ -46,11 +46,12 @@ def drawn_workflow(shape, seed, devices=None):
 
 
 def drawn(seed):
-    """A few vertices before and after a layer of small sizes, many of them equal or zero."""
+    """One or two vertices before and after a layer of small sizes, many of them equal or zero."""
     rng = np.random.default_rng(seed)
     wide, k, most = int(rng.integers(1, 6)), int(rng.integers(1, 4)), int(rng.choice([2, 4, 50]))
-    names = ["s", *(f"w{i}" for i in range(wide)), "t", "u"]
-    edges = [["s", f"w{i}", 0] for i in range(wide)]
+    begins = "rs" if wide > 2 and rng.random() < 0.4 else "s"
+    names = [*begins, *(f"w{i}" for i in range(wide)), "t", "u"]
+    edges = [[begin, f"w{i}", int(rng.integers(2))] for i in range(wide) for begin in begins]
     chained = rng.random() < 0.5
     ends = "t" if chained else "tu"
     edges += [[f"w{i}", end, int(rng.integers(2))] for i in range(wide) for end in ends]
@@ -84,7 +85,38 @@ def drawn(seed):
     )
 
 
+def fork(seed):
+    """Two or three tasks for each of three devices that are alike, so that first ones count."""
+    rng = np.random.default_rng(seed)
+    wide, latency = int(rng.integers(6, 8)), int(rng.integers(2))
+    names = ["s", *(f"w{i}" for i in range(wide)), "t"]
+    return from_dict(
+        {
+            "format": "optpart-instance/1",
+            "vertices": [
+                {"name": "s", "ops": 0, "outputs": rng.integers(1, 9, size=wide).tolist()},
+                *(
+                    {"name": name, "ops": int(rng.integers(10, 13)), "outputs": [int(size)]}
+                    for name, size in zip(names[1:-1], rng.integers(1, 9, size=wide), strict=True)
+                ),
+                {"name": "t", "ops": 0},
+            ],
+            "edges": [
+                *(["s", name, i] for i, name in enumerate(names[1:-1])),
+                *([name, "t", 0] for name in names[1:-1]),
+            ],
+            "devices": [{"name": name} for name in "xyz"],
+            "bandwidth": 1,
+            "latency": latency,
+        }
+    )
+
+
 class TestAgainstEnumeration:
+    @pytest.mark.parametrize("seed", range(16))
+    def test_forks_on_devices_that_are_alike(self, seed):
+        assert agrees(fork(seed)) is Status.OPTIMAL
+
     @pytest.mark.parametrize("shape", _SHAPES)
     @pytest.mark.parametrize("seed", range(12))
     def test_workflows(self, shape, seed):
