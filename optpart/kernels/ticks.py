@@ -234,18 +234,21 @@ def _sizes(instance: Instance) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return values, inverse.astype(np.int32).reshape(-1)
 
 
-def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | None:
+def quantum(
+    instance: Instance, makespan: Fraction | None = None, most: int = MAX_HORIZON
+) -> Fraction | None:
     """Return the largest time that divides all times of an instance.
 
     Parameters
     ----------
     makespan : Fraction, optional
         A known upper bound of the makespan; by default, the length of the serial schedule.
+    most : int
 
     Returns
     -------
     Fraction or None
-        ``None`` if the makespan would exceed :data:`MAX_HORIZON` such units; 1 if all times are 0.
+        ``None`` if the makespan would exceed ``most`` such units; 1 if all times are 0.
     """
     horizon = makespan if makespan is not None else _serial(instance)
     top, bottom = 0, 1
@@ -276,7 +279,7 @@ def quantum(instance: Instance, makespan: Fraction | None = None) -> Fraction | 
     for number in others:
         top, bottom = math.gcd(top, number.numerator), math.lcm(bottom, number.denominator)
     step = Fraction(top, bottom) or Fraction(1)
-    return step if horizon / step <= MAX_HORIZON else None
+    return step if horizon / step <= most else None
 
 
 def _tabulate(cls: type[Grid], instance: Instance, scale: Fraction, exact: bool) -> Grid:

@@ -360,6 +360,12 @@ METHODS = Parts(
             takes=("goal",),
             scope="optpart.exact.series.solve:check_scope",
         ),
+        "layers": Part(
+            "optpart.methods.layers:layers",
+            "subset sums for wide layers, as in workflows; exact for delay, proportional speeds",
+            takes=("goal",),
+            scope="optpart.exact.layers.solve:check_scope",
+        ),
         "search": Part(
             "optpart.methods.search:search",
             "annealing of placement and order from the best heuristics; every model",

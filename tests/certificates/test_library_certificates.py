@@ -14,9 +14,12 @@ OPTIMAL = [row.name for row in library.index().values() if row.status == "OPTIMA
 
 #: ``auto`` proves these, and an attempt of some minutes found no certificate.
 UNCERTIFIED = {
+    "blast-40",
     "densenet-121-edge-tight",
     "densenet-121-server-tight",
     "densenet-121-workstation-tight",
+    "epigenomics-20",
+    "fork-join-30",
     "inception-v1-edge-tight",
     "inception-v1-server-free",
     "inception-v1-server-tight",
@@ -24,6 +27,7 @@ UNCERTIFIED = {
     "inception-v2-server-free",
     "inception-v2-workstation-free",
     "llama-3-70b-decode-server-tight",
+    "montage-12",
     "resnet-50-server-tight",
     "resnet-50-workstation-tight",
     "shufflenet-server-tight",

@@ -16,6 +16,7 @@ from commandline import Run
 from optpart import Budget, Cluster, GraphBuilder, Instance, Model, Result, Status, load, verify
 from optpart.base.children.worker import Channel, Worker
 from optpart.base.errors import UnsupportedError
+from optpart.interop.generate.workflow import instance as workflow
 from optpart.methods import registry
 from optpart.methods.portfolio import child as child_module
 from optpart.methods.portfolio import members as members_module
@@ -107,6 +108,13 @@ class TestPlan:
         assert sequence[:2] == [("series", "here", 0.5), ("cpsat", "here", 0.9)]
         assert shown(case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
+
+    @pytest.mark.parametrize(("width", "layered"), [(7, False), (8, True)])
+    def test_wide_layers_are_for_the_method_of_that_name(self, width: int, layered: bool) -> None:
+        sequence, _ = shown(case(workflow("fork-join", width, 2)))
+        assert (sequence[1:2] == [("layers", "here", 0.4)]) == layered
+        counted = case(workflow("fork-join", width, 2), budget=Budget(9, 1, deterministic=1))
+        assert "layers" not in [name for name, *_ in shown(counted)[0]]
 
     def test_a_deterministic_limit_leaves_out_what_heeds_the_clock(self) -> None:
         sequence, beside = shown(case(chain(60), budget=Budget(60, 1, deterministic=1)))

@@ -246,7 +246,7 @@ class BlockPath:
             group = [place[w] for w in (v, *self.series.links.mates[v]) if w in place]
             if not possible[group].all(axis=0).any():
                 return None
-        graph = _induced(instance.graph, vertices)
+        graph = induced(instance.graph, vertices)
         return Instance(graph, instance.cluster, instance.model, Durations(times, possible))
 
     def _joined(self, path: list[tuple[int, int]]) -> Schedule:
@@ -367,11 +367,11 @@ def _edges(graph: Graph, vertices: list[int]) -> list[int]:
 
 
 def _tensors(graph: Graph, vertices: list[int]) -> list[int]:
-    """Return the tensors between some vertices, in the order of :func:`_induced`."""
+    """Return the tensors between some vertices, in the order of :func:`induced`."""
     return sorted({int(graph.edge_tensor[e]) for e in _edges(graph, vertices)})
 
 
-def _induced(graph: Graph, vertices: list[int]) -> Graph:
+def induced(graph: Graph, vertices: list[int]) -> Graph:
     """Return some vertices, in this order, with all that is between them."""
     place = {v: i for i, v in enumerate(vertices)}
     edges, tensors = _edges(graph, vertices), _tensors(graph, vertices)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from optpart.base.errors import UnsupportedError
+from optpart.exact.layers.solve import wide_layers
 from optpart.exact.series.cycles import repeats
 from optpart.exact.series.parts import parts
 from optpart.methods import registry
@@ -27,6 +28,9 @@ _SEVERAL = 4
 
 #: Parts of a graph beyond this share of its vertices hardly decompose it.
 _PART = 0.25
+
+#: Layers of fewer vertices leave nothing to the method for them.
+_WIDE = 8
 
 #: CP-SAT proves paths of up to this many vertices at once.
 _SHORT = 30
@@ -114,6 +118,14 @@ class Case:
         return max(sizes, default=0) <= self.instance.vertices * _PART
 
     @property
+    def layered(self) -> bool:
+        """True if cut vertices separate wide layers; the method for these heeds the clock."""
+        graph = self.instance.graph
+        if self.large or self.budget.deterministic is not None or len(parts(graph)) < 2:
+            return False
+        return max(map(len, wide_layers(self.instance)), default=0) >= _WIDE
+
+    @property
     def repeats(self) -> bool:
         """True if the graph is a long path of like vertices, of which a small model is solved."""
         long = self.instance.vertices > _SHORT
@@ -177,6 +189,7 @@ _CPSAT = "optpart.methods.cpsat:alone"
 _SEARCH = "optpart.methods.search:search"
 _HYBRID = "optpart.methods.search:hybrid"
 _MILP = "optpart.methods.milp:milp"
+_LAYERS = "optpart.methods.layers:layers"
 _SERIES = "optpart.methods.series:series"
 _PIPELINE = "optpart.methods.pipeline:pipeline"
 _ENUMERATE = "optpart.exact.enumeration:enumerate_all"
@@ -204,6 +217,7 @@ MEMBERS = (
     Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.04),
     Member("series", _SERIES, "here", lambda x: x.repeats, until=0.5),
     Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
+    Member("layers", _LAYERS, "here", lambda x: x.layered, until=0.4),
     # Then those that work from here to the end.
     Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),
     Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, workers=_quarter),
