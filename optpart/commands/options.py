@@ -273,6 +273,25 @@ class LanguageModel:
             "by default, tokens use as many different ones as they can."
         ),
     ] = None
+    images: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a language model that also sees: images in the prompt of each sequence.",
+            min=0,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Pixels of a side of an image; by default as the model says.",
+            min=1,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    mmproj: Annotated[
+        Path | None, typer.Option(help="Of a GGUF model: the file of what sees.")
+    ] = None
     weights: Annotated[
         str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
     ] = None

@@ -9,6 +9,8 @@ The rules are those of its sources in 2026:
 - ``--override-tensor`` moves tensors whose names match a pattern, the first of several
   (``parse_tensor_buffer_overrides``). A head that uses the matrix of the embedding goes by the
   name of the embedding.
+- What sees is on a device of its own choice, ``--mmproj-device``, or on the processor,
+  ``--no-mmproj-offload``; it is no layer.
 - Buffers of a device at an RPC server are called ``RPC``, its number there, and the server; the
   device itself is called ``RPC`` and its number among those of all servers in the order of
   ``--rpc``, which has to come first.
@@ -31,7 +33,7 @@ from optpart.exporters.chain import Chain, chain_of
 from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats.gguf import TENSORS
 from optpart.interop.formats.llm import ATTENTION, EXPERTS, MLP
-from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM, VISION
 
 KIND = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 
@@ -64,6 +66,10 @@ _TIED = (
     "If the model has no tensor output.weight, its head uses the matrix of the embedding, and "
     "--override-tensor moves both of them or neither."
 )
+_SEES = (
+    "llama.cpp is given what sees by --mmproj FILE. Before version b10541, it had no "
+    "--mmproj-device, and the environment variable MTMD_BACKEND_DEVICE instead."
+)
 _NUMBERS = (
     "llama.cpp numbers the devices of its RPC servers one after another: with more of them at a "
     "server than are named here, those of later servers have other numbers (--list-devices)."
@@ -93,6 +99,8 @@ class _Placed:
     moves : tuple of _Move
     order : tuple of str
         Devices of the plan, processors first.
+    sees : str or None
+        The device of what sees.
     """
 
     chain: Chain
@@ -100,6 +108,7 @@ class _Placed:
     away: Mapping[int, str]
     moves: tuple[_Move, ...]
     order: tuple[str, ...]
+    sees: str | None
 
 
 def layers(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
@@ -175,6 +184,7 @@ def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
         },
         (*_in_blocks(parts, homes), *_outside(chain, known, homes)),
         tuple(sorted(known, key=lambda device: known[device] != _CPU)),
+        next((known[device] for device in chain.devices_of(VISION)), None),
     )
 
 
@@ -271,7 +281,8 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
     for move in moves:
         if move.device != _CPU:
             counts.setdefault(move.device, 0)
-    servers, devices, buffers = _servers(list(counts))
+    named_here = dict.fromkeys((*counts, *([placed.sees] if placed.sees not in (None, _CPU) else [])))
+    servers, devices, buffers = _servers(list(named_here))
     options = ["--n-gpu-layers", str(len(placed.homes) - on_cpu)]
     if servers:
         options += ["--rpc", ",".join(servers)]
@@ -281,6 +292,10 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
     if moves:
         texts = [f"{move.pattern}={buffers.get(move.device, move.device)}" for move in moves]
         options += ["--override-tensor", ",".join(texts)]
+    if placed.sees == _CPU:
+        options += ["--no-mmproj-offload"]
+    elif placed.sees is not None:
+        options += ["--mmproj-device", devices[placed.sees]]
     on_cpu += sum(move.device == _CPU for move in moves)
     return Text(
         to_shell(options) + "\n",
@@ -288,6 +303,7 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
             NO_ORDER.format("llama.cpp"),
             _CACHE,
             *remarks,
+            *([_SEES] if placed.sees is not None else []),
             *([_COPIED] if on_cpu and counts else []),
             *([_NUMBERS] if len(servers) > 1 else []),
         ],

@@ -34,6 +34,28 @@ def draw_forks(seed: int) -> Instance:
     return _instance(rng, f"forks-{seed}", [made[kind] for kind in order], edges)
 
 
+def draw_caches(seed: int) -> Instance:
+    """Draw two or three blocks of which a vertex lies between two that are mostly colocated.
+
+    A tensor jumps over it; blocks may have a fourth vertex. Before them may be one that is
+    connected with nothing and takes no time. All else is as of :func:`draw_cycles`.
+    """
+    rng = np.random.default_rng(seed)
+    k, blocks, size = int(rng.integers(2, 4)), *((3, 3), (3, 3), (2, 4))[int(rng.integers(3))]
+    made = [_kind(rng, k) for _ in range(size)]
+    made[0]["outputs"] += [int(rng.integers(0, 4))]
+    loose = int(rng.random() < 0.4)
+    alone = {**_kind(rng, k), "times": [0] * k}
+    edges, colocated = list[list[int]](), list[list[int]]()
+    for first in range(loose, loose + blocks * size, size):
+        edges += [[first, first + 1, 0], [first, first + 2, 1]]
+        edges += [[v, v + 1, 0] for v in range(first + 1, first + size)]
+        colocated.append([first, first + 2])
+    every = [*[alone] * loose, *made * blocks]
+    pairs = colocated if rng.random() < 0.8 else []
+    return _instance(rng, f"caches-{seed}", every, edges[:-1], pairs)
+
+
 def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
     """Draw a path of a few cycles of one to three kinds, between single vertices or not.
 
@@ -61,10 +83,14 @@ def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
 
 
 def _instance(
-    rng: np.random.Generator, name: str, made: list[dict[str, Any]], edges: list[list[int]]
+    rng: np.random.Generator,
+    name: str,
+    made: list[dict[str, Any]],
+    edges: list[list[int]],
+    colocated: list[list[int]] | None = None,
 ) -> Instance:
     k, names = len(made[0]["times"]), [f"v{v}" for v in range(len(made))]
-    total = sum(each["memory"] + 2 * each["outputs"][0] for each in made)
+    total = sum(each["memory"] + 2 * sum(each["outputs"]) for each in made)
     direct = rng.random() < 0.5
     document: dict[str, Any] = {
         "format": "optpart-instance/1",
@@ -87,7 +113,9 @@ def _instance(
             "release": "end" if rng.random() < 0.7 else "start",
         },
     }
-    if rng.random() < 0.3:
+    if colocated is not None:
+        document["colocation"] = [[names[v] for v in pair] for pair in colocated]
+    elif rng.random() < 0.3:
         key = "colocation" if rng.random() < 0.5 else "separation"
         document[key] = [[names[0], names[-1]]]
     return from_dict(document)

@@ -8,7 +8,9 @@ Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attent
 ``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
 ``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
 experts; or several groups of experts are, ``block.0.experts.0``, …, which need not wait for each
-other, and ``block.0.sum`` adds up what they and the router hand on. Each vertex hands its hidden
+other, and ``block.0.sum`` adds up what they and the router hand on. Of a model that also sees,
+``vision`` is a vertex before the embedding (:mod:`~optpart.interop.formats.llm_vision`), whose
+edge to it is there if it has images. Each vertex hands its hidden
 states on to the next: batch x tokens x hidden numbers; a router also hands on which experts every
 token uses, and with what weights. A group reads the states of all tokens and hands on a sum for
 each. Models of an encoder
@@ -60,6 +62,7 @@ from optpart.base.errors import InputError
 from optpart.base.limits import MOST_EXPERT_GROUPS, MOST_TOKENS, check_size
 from optpart.base.rounding import number as shortened
 from optpart.interop.formats.llm_experts import UNIFORM, Counts, Group, use_of
+from optpart.interop.formats.llm_vision import Tower, sight
 from optpart.interop.formats.operator_cost import (
     NORMALIZATION,
     RMS_NORMALIZATION,
@@ -97,6 +100,7 @@ EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
 #: The part of a feed-forward that is a mixture of experts.
 EXPERTS = "experts"
 _SUM = "sum"
+VISION = "vision"
 
 GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
 
@@ -220,6 +224,8 @@ class Transformer:
         Whether its runtime gives such a head a copy.
     apart : bool
         Whether its runtime can place the experts of a block apart from the rest.
+    vision : Tower or None
+        What makes hidden states of images.
     assumed : tuple of str
     """
 
@@ -241,11 +247,15 @@ class Transformer:
     head_tied: bool | None = None
     copied: bool = False
     apart: bool = False
+    vision: Tower | None = None
     assumed: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:
-        """Number of parameters; a matrix that embedding and head share counts once."""
+        """Number of parameters of what reads words.
+
+        A matrix that embedding and head share counts once.
+        """
         own = sum(weight.elements for weight in self.weights)
         return own + (self.encoder.parameters if self.encoder else 0)
 
@@ -302,6 +312,11 @@ class Step:
         different ones as they can.
     expert_groups : int, optional
         Vertices that the experts of a block are split into, ≥ 2.
+    images : int, optional
+        Images in the prompt of every sequence, ≥ 0: their tokens are among those that are read. By
+        default none; what sees is held where it is part of a file, and with 0 also elsewhere.
+    image_size : int, optional
+        Pixels of a side of an image; by default as the model says.
 
     Raises
     ------
@@ -322,6 +337,8 @@ class Step:
     prefill_tokens: int | None = None
     expert_use: str | Path | Counts | None = None
     expert_groups: int | None = None
+    images: int | None = None
+    image_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.reserve is not None:
@@ -340,9 +357,15 @@ class Step:
             ("tokens", self.tokens),
             ("context", self.context),
             ("prefill_tokens", self.prefill_tokens),
+            ("images", self.images),
+            ("image_size", self.image_size),
         ):
-            if count is not None and not is_whole(count, 1, MOST_TOKENS):
-                raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
+            least = 0 if place == "images" else 1
+            if count is not None and not is_whole(count, least, MOST_TOKENS):
+                remedy = f"give a whole number of {least} to {MOST_TOKENS}"
+                raise InputError(place, shown(count), remedy)
+        if self.image_size is not None and not self.images:
+            raise InputError("image_size", "there are no images", "give images, or leave it out")
         if self.expert_groups is not None and not is_whole(
             self.expert_groups, 2, MOST_EXPERT_GROUPS
         ):
@@ -451,6 +474,8 @@ def chain(model: Transformer, step: Step) -> Workload:
         If the model's parts do not fit each other, a value of the step does not fit the model,
         or a count is beyond 2^63.
     """
+    if step.images is not None and model.vision is None:
+        raise InputError("images", "the model has nothing that sees", "leave the option out")
     encoder = None
     if model.encoder is not None:
         encoder = _Chain(check(model.encoder), replace(step, tied=None), "encoder.")
@@ -469,7 +494,7 @@ def chain(model: Transformer, step: Step) -> Workload:
         builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
     for each in chains:
         for v, vertex in enumerate(each.vertices):
-            for back in vertex.reads if v else ():
+            for back in vertex.reads:
                 builder.edge(each.vertices[v - back].name, vertex.name)
         if each.shared:
             builder.colocate(*each.shared)
@@ -576,8 +601,12 @@ class _Chain:
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
-        self.vertices = self._costed()
-        self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
+        #: How many images the step sees, and what each takes.
+        self.images = (step.images or 0) * (self.batch if self.mode == "prefill" else 1)
+        sees = model.vision if self.images else None
+        self.seen = sees and sight(sees, step.image_size)
+        self.vertices = [*self._vision(), *self._costed()]
+        self.shared = (self._named(EMBEDDING), self._named(HEAD)) if self.shares else ()
 
     def _check_groups(self) -> None:
         groups, granularity = self.step.expert_groups, self.step.granularity
@@ -629,6 +658,37 @@ class _Chain:
     def _states(self, tokens: int) -> int:
         return size(self.activations, (tokens, self.model.hidden))
 
+    def _vision(self) -> list[_Cost]:
+        """Return the vertex that makes hidden states of images, if the model sees."""
+        tower, step, seen = self.model.vision, self.step, self.seen
+        if tower is None:
+            return []
+        if seen is None or not step.images:  # nothing is handed on, and nobody waits for it
+            return [_Cost(VISION, "NoOp", tower.type, 0, 0, 0, tower.bytes, 0, reads=())]
+        room = self.tokens if self.mode == "prefill" else self.prompt
+        if step.images * seen.tokens > room:
+            problem = f"{step.images} are {step.images * seen.tokens:,} tokens"
+            what = f"the step reads {room:,} of a prompt" if room else "decoding reads none"
+            remedy = "give mode prefill, or prefill_tokens, with room for them"
+            raise InputError("images", f"{problem}, but {what}", remedy)
+        pixels = size(self.activations, (self.images * 3 * seen.side**2,))
+        states = size(self.activations, (self.images * seen.states,))
+        tokens = self._states(self.images * seen.tokens)
+        read, written = tower.bytes + pixels + states, states + tokens
+        return [
+            _Cost(
+                name=VISION,
+                kind="TransformerBlock",
+                precision=tower.type,
+                flops=self.images * seen.flops,
+                read=read,
+                written=written,
+                memory=tower.bytes,
+                output=tokens,
+                reads=(),
+            )
+        ]
+
     def _embedding(self) -> _Cost:
         held = self.held[EMBEDDING, None]
         tokens = self.computed
@@ -647,6 +707,7 @@ class _Chain:
             written=self.hidden,
             memory=_bytes(held),
             output=self.hidden,
+            reads=(1,) if self.images else (),
         )
 
     def _block(self, number: int) -> list[_Cost]:
@@ -823,6 +884,8 @@ class _Chain:
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
         - the logits, of all tokens since any may be asked for.
+
+        What sees has its own, of one image at a time.
         """
         model, positions = self.model, self.sequences * self.context
         tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
@@ -838,7 +901,8 @@ class _Chain:
                         live = _share(live, model.experts_used, model.experts)
                         live += model.experts_used * model.hidden
                     most = max(most, live)
-        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
+        of_words = _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
+        return max(of_words, 4 * self.seen.live if self.seen else 0)
 
     def _product(self, held: list[Weight], group: Group | None = None) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
@@ -879,6 +943,16 @@ class _Chain:
             f"One step computes {news} of {sequences} after {self.past:,} others; the cache has "
             f"room for {self.context:,} positions in {self.kv_dtype}."
         )
+        if model.vision is not None:
+            seen, count = self.seen, f"{model.vision.parameters:,} parameters in {model.vision.type}"
+            if seen is None:
+                yield f"What sees ({count}) is held, and sees nothing; --images N gives it images."
+            else:
+                images = "An image" if self.images == 1 else f"Each of {self.images:,} images"
+                yield (
+                    f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} patches "
+                    f"for what sees ({count}), and {seen.tokens:,} of the tokens that are read."
+                )
         if self.prompt:
             yield (
                 f"It also reads the last {self.prompt:,} of {self.context:,} tokens of a prompt, "

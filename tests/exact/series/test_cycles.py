@@ -13,7 +13,7 @@ from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
 from optpart.solution.result import Budget
-from optpart.testing.cycles import draw_cycles, draw_forks
+from optpart.testing.cycles import draw_caches, draw_cycles, draw_forks
 
 _BUDGET = Budget(seconds=60)
 _LIMITS = Limits(60, 1, 0, None)
@@ -120,10 +120,11 @@ def test_most_draws_that_repeat_are_solved_as_cycles():
     assert 30 <= sum(solved_so) <= 170
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_series_agrees_with_enumeration_on_paths_with_forks(seed, monkeypatch):
+@pytest.mark.parametrize(
+    "instance", [*map(draw_forks, range(24)), *map(draw_caches, range(24))], ids=lambda x: x.name
+)
+def test_series_agrees_with_enumeration_on_paths_with_forks(instance, monkeypatch):
     monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
-    instance = draw_forks(seed)
     expected = enumerate_all(instance, budget=_BUDGET)
     result = solve_series(instance, budget=_BUDGET)
 

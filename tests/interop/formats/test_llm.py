@@ -328,12 +328,33 @@ def test_llama_4_has_its_published_parameters_and_what_sees(name, whole, seeing)
     block = 4 * (1408 + 1) * 1408 + 2 * 1408 * 5632 + 5632 + 1408 + 4 * 1408
     tower = 34 * block + 588 * 1408 + 578 * 1408 + 4 * 1408
     model = llm_names.transformer(name)
+    sees = llm_names.read(name, Step(mode="prefill", images=1))
+    assert sees.graph.memory[0] == 2 * (whole - model.parameters)
+    assert sees.graph.tensor_size[0] == 144 * 5120 * 2
     assert whole - tower - (5632 + 4096 + 5120) * 4096 == model.parameters
     assert round(model.active_parameters / 1e9) == 17
     assert (model.experts, model.experts_used) == (seeing, 1)
     mixtures = {each.layer for each in model.weights if each.experts}
     assert mixtures == set(range(48) if seeing == 16 else range(1, 48, 2))
     assert [n for n, layer in enumerate(model.layers) if layer.window is None] == [*range(3, 48, 4)]
+
+
+def test_gemma_3_has_its_published_parameters_and_what_sees():
+    # The checkpoint's total, 27,432,406,640; 256 tokens of an image.
+    found = llm_names.read("gemma-3-27b", Step(mode="prefill", images=1))
+    assert found.graph.memory[0] == 2 * (27432406640 - llm_names.published("gemma-3-27b"))
+    assert found.graph.tensor_size[0] == 256 * 5376 * 2
+    # Two operations per weight and patch, and those of 16 heads; 256 tokens are projected.
+    inside = 588 * 1152 + 27 * (4 * 1152**2 + 2 * 1152 * 4304)
+    scores = 27 * 4096**2 * (4 * 1152 + 6 * 16)
+    assert found.work.flops[0] == 2 * 4096 * inside + scores + 2 * 256 * 1152 * 5376
+    held = llm_names.read("gemma-3-27b", Step(images=0))
+    assert (held.work.flops[0], held.graph.memory[0]) == (0, found.graph.memory[0])
+    without = llm_names.read("gemma-3-27b")
+    assert without.graph.names[0] == "embedding"
+    assert "Left out: 423,060,336 parameters of what sees; --images N, also 0, holds them." in (
+        without.assumed
+    )
 
 
 def test_three_of_four_blocks_of_llama_4_hold_a_chunk():
