@@ -91,12 +91,16 @@ class Fork(NamedTuple):
         Ticks to cross to them, and from them; without the pairs of devices that cannot cross.
     ways : dict from (device, device) to list of Way
         By the devices of the vertices before and behind.
+    over : dict from device to int, optional
+        Of a single vertex, memory that is held besides while it runs on the device of the vertex
+        before or behind, which also hold what jumps over it.
     """
 
     bodies: list[Body]
     arrive: dict[tuple[int, int], int]
     leave: dict[tuple[int, int], int]
     ways: dict[tuple[int, int], list[Way]]
+    over: dict[int, int] | None = None
 
 
 class Kind(NamedTuple):
@@ -435,11 +439,11 @@ class _Maker:
         sent = self.sent[stage]
         return {} if sent.together else _crossings(self.series, sent.row)
 
-    def _body(self, v: int) -> Body:
+    def _body(self, v: int, over: Fraction = Fraction(0)) -> Body:
         series, limits = self.series, self.series.instance.cluster.memory
         time = {d: t for d, t in enumerate(series.duration[v].tolist()) if t >= 0}
         beside = {
-            d: room - math.floor((limit - self.held[v]) / series.unit)
+            d: room - math.floor((limit - self.held[v] - over) / series.unit)
             for d, room in self.rooms.items()
             # What takes no time holds nothing.
             if (limit := limits[d]) is not None and time.get(d)
@@ -465,7 +469,23 @@ class _Maker:
             pair: [way._replace(ticks=max(way.ticks, direct.get(pair, 0))) for way in found]
             for pair, found in ways.items()
         }
-        return Fork(bodies, arrive, leave, {p: self._best(bodies, w) for p, w in ways.items()})
+        best = {pair: self._best(bodies, found) for pair, found in ways.items()}
+        over = None
+        if len(vertices) == 1:
+            over = self._body(vertices[0], self._jumping(stage)).beside
+        return Fork(bodies, arrive, leave, best, over)
+
+    def _jumping(self, stage: int) -> Fraction:
+        """Return the size of the tensors that jump over the single vertex of a fork."""
+        (before, inside), (behind, _) = self.stages[stage : stage + 2]
+        if self.series.instance.model.memory != "refcount":
+            return Fraction(0)
+        graph = self.series.instance.graph
+        sent = graph.edge_source == before
+        tensors = (set(graph.edge_tensor[sent & (graph.edge_target == v)].tolist())
+                   for v in (behind, *inside))  # fmt: skip
+        jumping, read = tensors
+        return sum((graph.tensor_size[x] for x in jumping - read), Fraction(0))
 
     def _ways(
         self,
@@ -501,7 +521,8 @@ class _Maker:
         for row, way in zip(rows, ways, strict=True):
             row[0] = way.ticks
             for body, d in zip(bodies, way.devices, strict=True):
-                row[1 + d] += body.need if d in self.rooms else 0
+                # What a single vertex holds besides counts, too, however little it needs.
+                row[1 + d] += max(body.need, len(bodies) == 1) if d in self.rooms else 0
         order = np.lexsort(rows.T[::-1])
         kept: list[int] = []
         for i in order.tolist():

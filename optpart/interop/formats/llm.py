@@ -8,7 +8,11 @@ Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attent
 ``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
 ``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
 experts; or several groups of experts are, ``block.0.experts.0``, …, which need not wait for each
-other, and ``block.0.sum`` adds up what they and the router hand on. Of a model that also sees,
+other, and ``block.0.sum`` adds up what they and the router hand on. The cache may be a vertex of
+its own, too: ``block.0.attention`` with all projections hands queries, keys and values on to
+``block.0.cache``, which attends, and hands what it finds on to ``block.0.output``. That is on the
+device of ``block.0.attention``, from which it has the hidden states, and takes no time: the work
+of the projection behind the cache counts with those before. Of a model that also sees,
 ``vision`` is a vertex before the embedding (:mod:`~optpart.interop.formats.llm_vision`), whose
 edge to it is there if it has images. Each vertex hands its hidden
 states on to the next: batch x tokens x hidden numbers; a router also hands on which experts every
@@ -102,7 +106,13 @@ EXPERTS = "experts"
 _SUM = "sum"
 VISION = "vision"
 
-GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
+BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
+#: The cache of a block may be apart from its attention.
+CACHE, _OUTPUT = "cache", "output"
+_APART = f"+{CACHE}"
+GRANULARITIES = (
+    BLOCKS, HALVES, THIRDS, *(each.replace("+", f"{_APART}+", 1) for each in (HALVES, THIRDS)),
+)  # fmt: skip
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
@@ -294,7 +304,7 @@ class Step:
         Type of the hidden states; by default the model's.
     granularity : {"block", "attention+mlp", "attention+mlp+experts"}, optional
         One, two or, of a mixture of experts, three vertices per block; by default as the runtime
-        of the file can place them.
+        of the file can place them. With ``attention+cache``, the cache of a block is apart.
     tied : {"share", "copy"}, optional
         If the head uses the matrix of the embedding: whether they share a device, or both hold
         it; by default as the runtime of the file does.
@@ -491,11 +501,16 @@ def chain(model: Transformer, step: Step) -> Workload:
                 "more than 2^63 operations or bytes",
                 "give smaller sizes, or fewer tokens",
             )
-        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
+        outputs = [vertex.output, *([vertex.beside] if vertex.beside else [])]
+        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=outputs)
     for each in chains:
         for v, vertex in enumerate(each.vertices):
             for back in vertex.reads:
-                builder.edge(each.vertices[v - back].name, vertex.name)
+                source = each.vertices[v - back]
+                # What jumps over a cache is what it does not need.
+                builder.edge(source.name, vertex.name, int(back > 1 and source.beside > 0))
+                if back > 1 and source.beside:
+                    builder.colocate(source.name, vertex.name)
         if each.shared:
             builder.colocate(*each.shared)
     if encoder is not None:
@@ -531,7 +546,8 @@ class _Cost(NamedTuple):
     """A vertex: its kind and precision, operations, bytes read and written, memory, output.
 
     ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
-    memory are keys and values, and ``reads`` how far before it those are whose output it reads.
+    memory are keys and values, ``reads`` how far before it those are whose output it reads, and
+    ``beside`` the size of a second output, for the vertex after the next.
     """
 
     name: str
@@ -545,6 +561,7 @@ class _Cost(NamedTuple):
     crosses: bool = False
     cached: int = 0
     reads: tuple[int, ...] = (1,)
+    beside: int = 0
 
 
 class _Chain:
@@ -589,12 +606,10 @@ class _Chain:
         #: Blocks with a mixture, by their order.
         mixtures = sorted({w.layer for w in model.weights if w.experts and w.layer is not None})
         self.mixture = {number: m for m, number in enumerate(mixtures)}
-        if step.granularity == THIRDS and not mixtures:
-            remedy = f"give {BLOCKS} or {HALVES}"
-            raise InputError("granularity", "the model has no experts", remedy)
-        self._check_groups()
+        self._check_granularity()
         apart = mixtures and (model.apart or step.expert_groups)
-        self.granularity = step.granularity or (THIRDS if apart else BLOCKS)
+        asked = step.granularity or (THIRDS if apart else BLOCKS)
+        self.cache, self.granularity = _APART in asked, asked.replace(_APART, "")
         size_of = model.experts, model.experts_used
         self.use = use_of(step.expert_use, size_of, len(mixtures), self.computed)
         self.hidden = self._states(self.computed)
@@ -608,10 +623,17 @@ class _Chain:
         self.vertices = [*self._vision(), *self._costed()]
         self.shared = (self._named(EMBEDDING), self._named(HEAD)) if self.shares else ()
 
-    def _check_groups(self) -> None:
-        groups, granularity = self.step.expert_groups, self.step.granularity
-        if groups and granularity not in (None, THIRDS):
-            problem = f"{groups}, but blocks are split into {granularity}"
+    def _check_granularity(self) -> None:
+        groups, asked = self.step.expert_groups, self.step.granularity or ""
+        granularity = asked.replace(_APART, "")
+        if granularity == THIRDS and not self.mixture:
+            remedy = f"give {BLOCKS} or {asked.removesuffix(f'+{EXPERTS}')}"
+            raise InputError("granularity", "the model has no experts", remedy)
+        if granularity != asked and (not self.model.causal or self.prefix):
+            problem = "no decoder alone, with a cache of what it reads"
+            raise InputError("granularity", problem, f"give {granularity}")
+        if groups and granularity not in ("", THIRDS):
+            problem = f"{groups}, but blocks are split into {asked}"
             raise InputError("expert_groups", problem, f"give the granularity {THIRDS}")
         if groups and groups > self.model.experts:
             problem = f"{groups} groups of {self.model.experts} experts"
@@ -714,9 +736,10 @@ class _Chain:
         attention, mlp = self._attention(number), self._of_block(MLP, number)
         if self.granularity == BLOCKS:
             return [self._whole(number, attention, self._feed_forward(number, MLP, mlp))]
+        attend = self._apart(number, attention) if self.cache else [attention]
         experts = [weight for weight in mlp if weight.experts]
         if self.granularity == HALVES or not experts:
-            return [attention, self._feed_forward(number, MLP, mlp)]
+            return [*attend, self._feed_forward(number, MLP, mlp)]
         # A number and a weight of 4 bytes for each expert that a token uses.
         chosen = self.computed * self.model.experts_used * 8
         router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
@@ -731,7 +754,46 @@ class _Chain:
             part._replace(read=part.read + chosen, reads=(back,))
             for back, part in enumerate(parts, 1)
         ]
-        return [attention, router, *parts, *([self._sum(number, router, parts)] * (len(parts) > 1))]
+        return [*attend, router, *parts, *([self._sum(number, router, parts)] * (len(parts) > 1))]
+
+    def _apart(self, number: int, whole: _Cost) -> list[_Cost]:
+        """Return the projections of an attention, its cache, and what hands on what that finds."""
+        layer = self.model.layers[number]
+        flops, weights = self._product(self._of_block(ATTENTION, number))
+        new = layer.latent or layer.kv_heads * (layer.key_width + layer.value_width)
+        asks = size(self.activations, (self.computed, layer.heads * layer.key_width + new))
+        finds = size(self.activations, (self.computed, layer.heads * layer.value_width))
+        return [
+            whole._replace(
+                flops=flops,
+                read=weights + self.hidden + finds,
+                written=asks + self.hidden,
+                memory=whole.memory - whole.cached,
+                cached=0,
+                output=asks,
+                beside=self.hidden,
+            ),
+            whole._replace(
+                name=f"block.{number}.{CACHE}",
+                precision=self.kv_dtype,
+                flops=whole.flops - flops,
+                read=asks + whole.read - weights - self.hidden,
+                written=finds + whole.written - self.hidden,
+                memory=whole.cached,
+                output=finds,
+            ),
+            _Cost(
+                name=f"block.{number}.{_OUTPUT}",
+                kind="NoOp",
+                precision=self.activations,
+                flops=0,
+                read=0,
+                written=0,
+                memory=0,
+                output=self.hidden,
+                reads=(1, 2),
+            ),
+        ]
 
     def _sum(self, number: int, router: _Cost, groups: Sequence[_Cost]) -> _Cost:
         return _Cost(
@@ -980,6 +1042,11 @@ class _Chain:
             yield (
                 "The experts of a block are a vertex of their own, since they may be on another "
                 f"device than its attention; --granularity {BLOCKS} keeps blocks whole."
+            )
+        if self.cache:
+            yield (
+                "The cache of a block, which attends, may be on another device than its projections, "
+                "whose work all counts before it."
             )
         if model.parallel and self.granularity != BLOCKS:
             yield (

@@ -143,9 +143,9 @@ def sight(seeing: Tower, image: int | None) -> Sight:
     for what, value in eye._asdict().items():
         least = 0 if what in ("classes", "window", "whole") else 1
         if not (value is None and what == "image") and not is_whole(value, least, 10**6):
-            problem = "is not known" if value is None else f"is {shown(value)}"
+            problem = "not known" if value is None else shown(value)
             remedy = "give the whole model, or leave --images out"
-            raise InputError("vision tower", f"its {what} {problem}", remedy)
+            raise InputError(f"vision tower, {what}", problem, remedy)
     pixels = image or eye.image
     if pixels is None:
         problem, remedy = "is missing; the model sees images of any size", "give pixels of a side"

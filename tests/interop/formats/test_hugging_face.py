@@ -147,7 +147,7 @@ def test_llama_4_reads_words_in_chunks_and_holds_what_sees(folder, kinds):
     assert "vision" not in {name for edge in edges(found) for name in edge}
     said = "What sees (768 parameters in float32) is held, and sees nothing; --images N gives it images."
     assert said in found.assumed
-    with pytest.raises(InputError, match="vision tower: its blocks is not known"):
+    with pytest.raises(InputError, match="vision tower, width: not known"):
         hugging_face.read(path, Step(mode="prefill", images=1))
 
 
