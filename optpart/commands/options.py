@@ -289,9 +289,12 @@ class LanguageModel:
             max=MOST_TOKENS,
         ),
     ] = None
-    mmproj: Annotated[
-        Path | None, typer.Option(help="Of a GGUF model: the file of what sees.")
-    ] = None
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Leave out what sees of a language model.")
+    ] = False
+    mmproj: Annotated[Path | None, typer.Option(help="Of a GGUF model: the file of what sees.")] = (
+        None
+    )
     weights: Annotated[
         str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
     ] = None

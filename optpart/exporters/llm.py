@@ -68,7 +68,7 @@ ARCHITECTURES = {
     ),
 }
 
-_WORDS = "give a model that reads words alone"
+_WORDS = "import the model with --words-only"
 
 VLLM = Kind(
     "settings of vLLM",

@@ -301,7 +301,7 @@ def _loose(instance: Instance) -> NDArray[np.bool_]:
     loose = np.ones(len(graph), dtype=np.bool_)
     loose[graph.edge_source] = loose[graph.edge_target] = False
     times = given.times if isinstance(given, Durations) else graph.ops
-    return loose & (times.numerators.reshape(len(graph), -1) == 0).all(axis=1)
+    return loose & ~(times.numerators.reshape(len(graph), -1) != 0).any(axis=1)
 
 
 def _jumped(graph: Graph, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -89,7 +89,6 @@ class _Bodies:
         ]
         return [count * x for x, count in counts if count]
 
-
     def beside(self, device: int) -> list[tuple[list[cp_model.IntVar], int]]:
         """Return the steps with a single vertex on a device, and what is held besides then."""
         if self.fork.over is None:

@@ -102,6 +102,7 @@ class Format:
 STEP = (
     "mode", "batch", "tokens", "context", "kv_dtype", "activations", "granularity", "tied",
     "logits", "reserve", "prefill_tokens", "expert_use", "expert_groups", "images", "image_size",
+    "words_only",
 )  # fmt: skip
 
 

@@ -396,7 +396,9 @@ def _tower(header: _Header) -> Tower | None:
         return entries.get(f"{own}.vision.{key}", entries.get(f"clip.vision.{key}"))
 
     def eye() -> Eye:
-        type_ = str(entries.get("clip.vision.projector_type", entries.get("clip.projector_type", own)))
+        type_ = str(
+            entries.get("clip.vision.projector_type", entries.get("clip.projector_type", own))
+        )
         merges = told("projector.scale_factor"), told("spatial_merge_size"), _MERGES.get(type_)
         blocks, patch, pattern = told("block_count"), told("patch_size"), told("n_wa_pattern")
         window = told("window_size") or _WINDOW
@@ -406,7 +408,7 @@ def _tower(header: _Header) -> Tower | None:
             blocks,
             told("attention.head_count"),
             patch,
-            next((each for each in merges if each), None),
+            next((each for each in merges if each), 0),
             None if type_.startswith("qwen") else told("image_size"),
             int("v.class_embd" in sees),
             window // patch if windows else 0,

@@ -64,8 +64,8 @@ _IN_BLOCK = re.compile(r"((?:.*?\.)?(?:layers|layer|h|blocks|block))\.(\d{1,6})\
 _ENCODER, _DECODER = (re.compile(rf"(?:model\.)?{stack}\..+") for stack in ("encoder", "decoder"))
 _KEY_MATRIX = re.compile(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight")
 _EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn|feed_forward)\.experts\.")
-#: Settings of the parts of models that also see, and the tensors that they see with: those of blocks
-#: and filters, and what is looked up.
+#: Settings of the parts of models that also see, and the tensors that they see with: those of
+#: blocks and filters, and what is looked up.
 _NESTED = ("text_config", "vision_config")
 _SEEING = re.compile(
     r"(?:model\.)?(?:vision_tower|vision_model|visual|multi_modal_projector|connector)\..+"
@@ -421,8 +421,9 @@ def _eye(tensors: Mapping[str, Weight], document: Mapping[str, Any]) -> Eye:
         merge = round(1 / shuffled)
     elif merge is None:
         merge = told("scale_factor", settings=joined) or 1
-    whole, window = config.get("fullatt_block_indexes"), told("window_size")
-    windows = isinstance(whole, list) and is_whole(window, 1, 10**6) and is_whole(patch, 1, 10**6)
+    window, whole = told("window_size"), config.get("fullatt_block_indexes")
+    windows = is_whole(window, 1, 10**6) and is_whole(patch, 1, 10**6)
+    full = len(whole) if isinstance(whole, list) else 0
     return Eye(
         widths[0] if widths else told("hidden_size"),
         blocks,
@@ -432,7 +433,7 @@ def _eye(tensors: Mapping[str, Weight], document: Mapping[str, Any]) -> Eye:
         image,
         int(any(re.search(r"\.class_|cls_token", name) for name in tensors)),
         window // patch if windows else 0,
-        len(whole) if windows else 0,
+        full,
     )
 
 

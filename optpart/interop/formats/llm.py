@@ -108,7 +108,7 @@ VISION = "vision"
 
 BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
 #: The cache of a block may be apart from its attention.
-CACHE, _OUTPUT = "cache", "output"
+CACHE, OUTPUT = "cache", "output"
 _APART = f"+{CACHE}"
 GRANULARITIES = (
     BLOCKS, HALVES, THIRDS, *(each.replace("+", f"{_APART}+", 1) for each in (HALVES, THIRDS)),
@@ -327,6 +327,8 @@ class Step:
         default none; what sees is held where it is part of a file, and with 0 also elsewhere.
     image_size : int, optional
         Pixels of a side of an image; by default as the model says.
+    words_only : bool
+        Whether what sees is left out.
 
     Raises
     ------
@@ -349,6 +351,7 @@ class Step:
     expert_groups: int | None = None
     images: int | None = None
     image_size: int | None = None
+    words_only: bool = False
 
     def __post_init__(self) -> None:
         if self.reserve is not None:
@@ -374,6 +377,8 @@ class Step:
             if count is not None and not is_whole(count, least, MOST_TOKENS):
                 remedy = f"give a whole number of {least} to {MOST_TOKENS}"
                 raise InputError(place, shown(count), remedy)
+        if self.words_only and self.images is not None:
+            raise InputError("words_only", "images are given", "leave one of both out")
         if self.image_size is not None and not self.images:
             raise InputError("image_size", "there are no images", "give images, or leave it out")
         if self.expert_groups is not None and not is_whole(
@@ -486,6 +491,10 @@ def chain(model: Transformer, step: Step) -> Workload:
     """
     if step.images is not None and model.vision is None:
         raise InputError("images", "the model has nothing that sees", "leave the option out")
+    if model.vision is not None and step.words_only:
+        count = model.vision.parameters
+        said = f"Left out: {count:,} parameters of what sees; --images N, also 0, holds them."
+        model = replace(model, vision=None, assumed=(*model.assumed, said))
     encoder = None
     if model.encoder is not None:
         encoder = _Chain(check(model.encoder), replace(step, tied=None), "encoder.")
@@ -783,7 +792,7 @@ class _Chain:
                 output=finds,
             ),
             _Cost(
-                name=f"block.{number}.{_OUTPUT}",
+                name=f"block.{number}.{OUTPUT}",
                 kind="NoOp",
                 precision=self.activations,
                 flops=0,
@@ -1006,14 +1015,15 @@ class _Chain:
             f"room for {self.context:,} positions in {self.kv_dtype}."
         )
         if model.vision is not None:
-            seen, count = self.seen, f"{model.vision.parameters:,} parameters in {model.vision.type}"
+            seen, sees = self.seen, model.vision
+            held = f"{sees.parameters:,} parameters in {sees.type}"
             if seen is None:
-                yield f"What sees ({count}) is held, and sees nothing; --images N gives it images."
+                yield f"What sees ({held}) is held, and sees nothing; --images N gives it images."
             else:
                 images = "An image" if self.images == 1 else f"Each of {self.images:,} images"
                 yield (
-                    f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} patches "
-                    f"for what sees ({count}), and {seen.tokens:,} of the tokens that are read."
+                    f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} "
+                    f"patches for what sees ({held}), and {seen.tokens:,} of the tokens that are read."
                 )
         if self.prompt:
             yield (
@@ -1045,8 +1055,8 @@ class _Chain:
             )
         if self.cache:
             yield (
-                "The cache of a block, which attends, may be on another device than its projections, "
-                "whose work all counts before it."
+                "The cache of a block, which attends, may be on another device than its "
+                "projections, whose work all counts before it."
             )
         if model.parallel and self.granularity != BLOCKS:
             yield (

@@ -70,13 +70,9 @@ def read(name: str | Path, step: Step | None = None, *, weights: str | None = No
     """
     step = step or Step()
     model, sees = transformer(str(name), weights=weights), _table()[str(name)].get("vision")
-    if sees is not None and step.images is not None:
+    if sees is not None:
         model = replace(model, vision=_tower(sees, model.activations))
-    elif sees is not None:
-        count = _tower(sees, model.activations).parameters
-        said = f"Left out: {count:,} parameters of what sees; --images N, also 0, holds them."
-        model = replace(model, assumed=(*model.assumed, said))
-    return chain(model, step)
+    return chain(model, replace(step, words_only=step.images is None))
 
 
 def transformer(name: str, *, weights: str | None = None) -> Transformer:

@@ -1,8 +1,9 @@
 """Which part of a language model a vertex is, whatever it is called.
 
-The one place that knows names: as :mod:`optpart.interop.formats.llm` gives them (``vision``, ``embedding``,
-``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as modules are
-called in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``, ``lm_head``).
+The one place that knows names: as :mod:`optpart.interop.formats.llm` gives them (``vision``,
+``embedding``, ``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as
+modules are called in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``,
+``lm_head``).
 """
 
 from __future__ import annotations

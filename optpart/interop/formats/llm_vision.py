@@ -26,14 +26,21 @@ TABLE, PATCH, TOKEN = "table", "patch", "token"
 class Held(Protocol):
     """A tensor of weights."""
 
-    type: str
+    @property
+    def type(self) -> str:
+        """Its type."""
 
     @property
-    def elements(self) -> int: ...
+    def elements(self) -> int:
+        """Number of elements."""
+
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Size in bytes."""
+
     @property
-    def is_matrix(self) -> bool: ...
+    def is_matrix(self) -> bool:
+        """Whether something is multiplied with it."""
 
 
 class Eye(NamedTuple):
@@ -60,8 +67,8 @@ class Eye(NamedTuple):
     blocks: int
     heads: int
     patch: int
-    merge: int = 1
-    image: int | None = None
+    merge: int
+    image: int | None
     classes: int = 0
     window: int = 0
     whole: int = 0

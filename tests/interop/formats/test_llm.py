@@ -156,6 +156,48 @@ def test_a_token_uses_some_experts_and_all_are_held():
         assert found[3] == 8 * MLP_BYTES
 
 
+def test_the_cache_may_be_a_vertex_between_projections():
+    step = Step(context=64, batch=2, tokens=3)
+    halves = chain(decoder(), replace(step, granularity="attention+mlp"))
+    apart = chain(decoder(), replace(step, granularity="attention+cache+mlp"))
+    names = [f"block.0.{part}" for part in ("attention", "cache", "output", "mlp")]
+    assert list(apart.graph.names[1:5]) == names
+    whole = vertex(halves, names[0])
+    projections, cache, output = (vertex(apart, name) for name in names[:3])
+    # Six tokens hand on 8 numbers of queries, 4 of keys and 4 of values, and get 8 numbers back.
+    asks, finds, hidden = 6 * 16 * 2, 6 * 8 * 2, 6 * 8 * 2
+    held = 2 * 64 * 8 * 2
+    assert output == (0, 0, 0, 0, hidden)
+    assert projections[0] == 2 * 6 * 192
+    assert projections[1:4] == (ATTENTION_BYTES + hidden + finds, asks + hidden, ATTENTION_BYTES)
+    assert cache == (whole[0] - projections[0], asks + held, finds + 6 * 8 * 2, held, finds)
+    assert whole[3] == ATTENTION_BYTES + held
+    assert vertex(apart, names[3]) == vertex(halves, names[3])
+    graph = apart.graph
+    joined = {(graph.names[u], graph.names[v], int(graph.tensor_size[t]))
+              for u, v, t in graph.edges() if "block.0." in graph.names[v]}  # fmt: skip
+    assert joined == {("embedding", names[0], hidden), (names[0], names[1], asks),
+                      (names[0], names[2], hidden), (names[1], names[2], finds),
+                      (names[2], names[3], hidden)}  # fmt: skip
+    together = [sorted(graph.names[v] for v in group) for group in graph.colocation]
+    assert together == [[f"block.{n}.attention", f"block.{n}.output"] for n in (0, 1)]
+    assert sum(apart.cached) == sum(halves.cached) == 2 * held
+
+
+def test_the_cache_of_a_named_model_is_apart():
+    # 61 blocks keep 512 + 64 numbers of a position; 128 heads ask with as many, and get 512 each.
+    step = Step(granularity="attention+cache+mlp+experts", context=1024)
+    found = llm_names.read("deepseek-v3", step)
+    graph = found.graph
+    assert len(graph) == 3 + 3 * 4 + 58 * 5
+    assert sum(found.cached) == 61 * 1024 * 576 * 2
+    assert {*vertex(found, "block.9.cache")[3:]} == {1024 * 576 * 2, 128 * 512 * 2}
+    assert vertex(found, "block.9.attention")[4] == (128 * 576 + 576) * 2
+    whole = llm_names.read("deepseek-v3", replace(step, granularity="attention+mlp+experts"))
+    assert sum(graph.memory.fractions()) == sum(whole.graph.memory.fractions())
+    assert sum(found.work.flops.tolist()) == sum(whole.work.flops.tolist())
+
+
 def test_experts_may_be_a_vertex_behind_their_router():
     router = tuple(Weight(MLP, number, (8, 8), "float32") for number in range(2))
     model = with_experts(decoder(), experts=8, used=2)
