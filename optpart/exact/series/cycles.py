@@ -301,7 +301,8 @@ def _loose(instance: Instance) -> NDArray[np.bool_]:
     loose = np.ones(len(graph), dtype=np.bool_)
     loose[graph.edge_source] = loose[graph.edge_target] = False
     times = given.times if isinstance(given, Durations) else graph.ops
-    return loose & ~(times.numerators.reshape(len(graph), -1) != 0).any(axis=1)
+    loose &= ~(times.numerators.reshape(len(graph), -1) != 0).any(axis=1)
+    return loose
 
 
 def _jumped(graph: Graph, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -1023,7 +1023,8 @@ class _Chain:
                 images = "An image" if self.images == 1 else f"Each of {self.images:,} images"
                 yield (
                     f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} "
-                    f"patches for what sees ({held}), and {seen.tokens:,} of the tokens that are read."
+                    f"patches for what sees ({held}), and {seen.tokens:,} of the tokens that are "
+                    "read."
                 )
         if self.prompt:
             yield (
