@@ -262,8 +262,8 @@ class LanguageModel:
         str | None,
         typer.Option(
             help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
-            "(default of GGUF files with experts, and of place for llama.cpp), or these with the "
-            "cache apart (attention+cache+mlp, …); of PyTorch operation (default) or module."
+            "(default of GGUF files with experts, and of place for llama.cpp), or these with "
+            "attention+cache for attention; of PyTorch operation (default) or module."
         ),
     ] = None
     expert_use: Annotated[
