@@ -207,7 +207,8 @@ def path_of_cycles(series: Series) -> Path | None:
     size = sum(kinds for _, kinds in split)
     if len(order) < _LEAST_LENGTH * size or size * series.devices**2 > _MOST_STEPS:
         return None
-    most = series.unit * int(series.need.sum()) + max(held, default=0)
+    # What jumps over a vertex is part of what the one before holds.
+    most = series.unit * int(series.need.sum()) + 2 * max(held, default=0)
     rooms = {
         d: math.floor(limit / series.unit)
         for d, limit in enumerate(series.instance.cluster.memory)

@@ -160,6 +160,24 @@ def test_only_choices_of_a_fork_that_none_beats_are_steps():
     assert repeats(instance)
 
 
+def test_a_cache_without_memory_may_have_no_room_for_what_jumps_over_it(monkeypatch):
+    monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
+    outputs = [[1, 5], [1], []]
+    instance = path(
+        3,
+        vertices=[{"name": f"b{v}", "ops": 1, "outputs": x} for v, x in enumerate(outputs)],
+        edges=[["b0", "b1", 0], ["b0", "b2", 1], ["b1", "b2", 0]],
+        colocation=[["b0", "b2"]],
+        durations=[[1, None, None], [1, 1, None], [1, None, None]],
+        devices=[{"name": "a", "memory": 6}, {"name": "b"}, {"name": "c"}],
+        model={"memory": "refcount"},
+    )
+    # On a, the vertex between would hold 1 and 1 beside 5; crossing to b and back takes 2.
+    assert solve_series(instance, budget=_BUDGET).makespan == 5
+    *_, last = solve(path_of_cycles(Series(instance)), _LIMITS)
+    assert (last.bound, last.impossible) == (5, False)
+
+
 def path(blocks, *, bandwidth=1, **other):
     names = [f"b{i}" for i in range(blocks)]
     return from_dict(
