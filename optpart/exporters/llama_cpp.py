@@ -181,7 +181,7 @@ def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
         if not cached and CACHE in each and each[CACHE] != each[ATTENTION]:
             problem = f"on {each[CACHE]}, and the projections are on {each[ATTENTION]}"
             why = "llama.cpp has all caches on the CPU, or each with its block"
-            remedy = r"import the model again with --colocate 'block\.\d+\.(cache)'"
+            remedy = r"leave +cache out, or import with --colocate 'block\.\d+\.(cache)'"
             raise InputError(f"cache of block {number}", f"{problem}; {why}", remedy)
     ends = [known[device] for device in (*chain.devices_of(HEAD), *chain.devices_of(NORM))]
     fits = bool(ends) and (ends[0] != _CPU if ends[0] not in homes else homes[-1] == ends[0])

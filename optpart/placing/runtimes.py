@@ -27,7 +27,7 @@ from optpart.interop.devices.named import NamedCluster
 from optpart.interop.formats import cluster_toml, hugging_face
 from optpart.interop.formats.detect import Format, format_of
 from optpart.interop.formats.graph_edits import colocate_cells
-from optpart.interop.formats.llm import CACHE, THIRDS
+from optpart.interop.formats.llm import THIRDS
 from optpart.methods import registry
 from optpart.problem.cluster import Cluster
 from optpart.solution.job import Job
@@ -45,7 +45,6 @@ _AGAIN = (
     "Solved again: the runtime has adjacent blocks on every device, the first on the processor, "
     "and keys and values with them."
 )
-_CACHES = "All caches share a device: the runtime has them on the processor, or each with its block."
 #: Part of the time that the first of two solves may take.
 _FIRST = 0.8
 _MORE = "give more time, or devices with more memory"
@@ -271,9 +270,6 @@ def place_model(
 
     devices = None if cluster is None else cluster_toml.opened(cluster)
     read = _read(model, row, reading)
-    if row.apart and any(name.endswith(f".{CACHE}") for name in read.graph.names):
-        read = replace(read, graph=colocate_cells(read.graph, rf"block\.\d+\.({CACHE})"))
-        tell([_CACHES])
     if row.stages and read.graph.colocation:  # both stages hold what embedding and head share
         read = workload(model, **{"tied": "copy", **reading})
     if devices is None:

@@ -4,9 +4,11 @@ from dataclasses import replace
 from math import prod
 
 import pytest
+from language_plans import by_hand
 from transformer_folders import write
 
 from optpart.base.errors import InputError
+from optpart.exporters.device_map import device_map
 from optpart.interop.formats import detect, hugging_face, transformers_model
 from optpart.interop.formats.llm import Step
 
@@ -199,6 +201,10 @@ def test_what_sees_reads_images_before_the_embedding(folder):
     fewer = 2 * (64**2 - 4 * 16**2) * (4 * 24 + 6 * 2)
     assert windows.work.flops[0] == 3 * 2 * (flops - fewer)
     assert hugging_face.modules(path).vertices["visual"] == "vision"
+    placed = by_hand(dict.fromkeys(found.graph.names, "0") | {"vision": "cuda:1"})
+    assert '"visual": "cuda:1"' in device_map(placed, model=path).text
+    with pytest.raises(InputError, match=r"vision: its modules are called otherwise .*--model FO"):
+        device_map(placed, architecture="llama")
 
 
 @pytest.mark.parametrize(
