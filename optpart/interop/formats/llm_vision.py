@@ -166,7 +166,8 @@ def sight(seeing: Tower, image: int | None) -> Sight:
     if eye.window and eye.window < side:
         full, rest = divmod(side, eye.window)
         inside = full * eye.window**2 + rest**2  # of one axis
-        pairs = eye.whole * positions**2 + (eye.blocks - eye.whole) * inside**2
+        whole = min(eye.whole, eye.blocks)
+        pairs = whole * positions**2 + (eye.blocks - whole) * inside**2
     tokens = (side // eye.merge) ** 2
     flops = contraction(positions, seeing.of_patch) + contraction(tokens, seeing.of_token)
     flops += attention(2 * eye.width * pairs, eye.heads * pairs, masked=False)
