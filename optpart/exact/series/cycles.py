@@ -301,8 +301,8 @@ def _loose(instance: Instance) -> NDArray[np.bool_]:
     graph, given = instance.graph, instance.durations
     loose = np.ones(len(graph), dtype=np.bool_)
     loose[graph.edge_source] = loose[graph.edge_target] = False
-    times = given.times if isinstance(given, Durations) else graph.ops
-    loose &= ~(times.numerators.reshape(len(graph), -1) != 0).any(axis=1)
+    times = (given.times if isinstance(given, Durations) else graph.ops).numerators
+    loose &= ~(times.reshape(len(graph), times.size // max(1, len(graph))) != 0).any(axis=1)
     return loose
 
 
