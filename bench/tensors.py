@@ -3,7 +3,8 @@
     python bench/tensors.py [--time-limit 30] [-o bench/results]
 
 A block is attention and feed-forward, or attention, router with shared experts, and experts: all of
-them, or two groups that run beside each other and a sum. A step decodes one token of one sequence,
+them, or two groups that run beside each other and a sum. The cache of a block belongs to its
+attention, or is apart. A step decodes one token of one sequence,
 or of eight while it reads 256 tokens of a prompt; 4,096 positions, weights q4_K. Run times are
 roofline estimates, and memory is the model ``refcount``. ``auto`` gets the time limit. What has a
 row is not run again.
@@ -55,16 +56,20 @@ STEPS: dict[str, dict[str, Any]] = {
 IN_GROUPS = {
     f"{step}, 2 groups": {**options, "expert_groups": 2} for step, options in STEPS.items()
 }
+APART = {f"{step}, cache apart": options for step, options in STEPS.items()}
 
 
 def measured(cluster: str, model: str, step: str, seconds: float) -> Values:
     """Import a model, and solve it."""
+    granularity = MODELS[model]
+    if step in APART:
+        granularity = granularity.replace("attention", "attention+cache")
     read = op.workload(
         model,
         context=4096,
         weights="q4_K",
-        granularity=MODELS[model],
-        **(STEPS | IN_GROUPS)[step],
+        granularity=granularity,
+        **(STEPS | IN_GROUPS | APART)[step],
     )
     instance = op.costed(read, loads_named(CLUSTERS[cluster]), "roofline").instance
     found = op.solve(instance, seconds=seconds)
@@ -107,7 +112,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=RESULTS)
     given = parser.parse_args()
     store = Store(given.output / "tensors.jsonl")
-    for cluster, model, step in product(CLUSTERS, MODELS, STEPS | IN_GROUPS):
+    for cluster, model, step in product(CLUSTERS, MODELS, STEPS | IN_GROUPS | APART):
         if step in IN_GROUPS and MODELS[model] == HALVES:
             continue
         run = {"cluster": cluster, "model": model, "step": step, "seconds": given.time_limit}

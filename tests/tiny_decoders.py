@@ -46,7 +46,8 @@ def vertex(workload, name):
     """Return operations, bytes read and written, memory, and the size of the output."""
     v = workload.graph.index[name]
     work, graph = workload.work, workload.graph
-    numbers = (work.flops[v], work.read[v], work.written[v], graph.memory[v], graph.tensor_size[v])
+    size = graph.tensor_size[graph.tensor_vertex.tolist().index(v)]
+    numbers = (work.flops[v], work.read[v], work.written[v], graph.memory[v], size)
     return tuple(map(int, numbers))
 
 

@@ -262,8 +262,8 @@ class LanguageModel:
         str | None,
         typer.Option(
             help="Of a language model: block (default), attention+mlp or attention+mlp+experts "
-            "(default of GGUF files with experts, and of place for llama.cpp); of PyTorch "
-            "operation (default) or module."
+            "(default of GGUF files with experts, and of place for llama.cpp), or these with "
+            "attention+cache for attention; of PyTorch operation (default) or module."
         ),
     ] = None
     expert_use: Annotated[
@@ -273,6 +273,28 @@ class LanguageModel:
             "by default, tokens use as many different ones as they can."
         ),
     ] = None
+    images: Annotated[
+        int | None,
+        typer.Option(
+            help="Of a language model that also sees: images in the prompt of each sequence.",
+            min=0,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    image_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Pixels of a side of an image; by default as the model says.",
+            min=1,
+            max=MOST_TOKENS,
+        ),
+    ] = None
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Leave out what sees of a language model.")
+    ] = False
+    mmproj: Annotated[Path | None, typer.Option(help="Of a GGUF model: the file of what sees.")] = (
+        None
+    )
     weights: Annotated[
         str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
     ] = None

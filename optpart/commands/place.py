@@ -66,7 +66,7 @@ def place(
         names=pairs(name, "--name"),
         seconds=time_limit,
         say=note,
-        **{option: given for option, given in reading.items() if given},
+        **{option: given for option, given in reading.items() if given or option == "images"},
     )
     result = found.result
     assert result.schedule is not None

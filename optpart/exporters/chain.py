@@ -8,7 +8,7 @@ from itertools import groupby, pairwise
 
 from optpart.base.errors import InputError
 from optpart.exporters.plan import Plan
-from optpart.interop.formats.llm_parts import BLOCK, PLACES, REMEDY, part_of
+from optpart.interop.formats.llm_parts import BLOCK, PLACES, REMEDY, VISION, part_of
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Link:
 
     Attributes
     ----------
-    place : {"embedding", "block", "norm", "head"}
+    place : {"vision", "embedding", "block", "norm", "head"}
     number : int
         Of a block; 0 for others.
     half : str
@@ -116,7 +116,8 @@ def chain_of(plan: Plan) -> Chain:
     # Halves of a block have no order of their own but that in which they are executed.
     links.sort(key=lambda e: (PLACES.index(e.place), e.number, start[e.vertex], position[e.vertex]))
     for before, after in pairwise(links):
-        if start[before.vertex] > start[after.vertex]:
+        # What sees comes first, unless it has no images; then its time tells nothing.
+        if before.place != VISION and start[before.vertex] > start[after.vertex]:
             problem = f"starts before {before.vertex!r}, which is before it in the model"
             raise InputError(f"vertex {after.vertex!r}", problem, REMEDY)
     numbers = {each.number for each in links if each.place == BLOCK}

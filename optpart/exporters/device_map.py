@@ -90,7 +90,7 @@ def _placed(plan: Plan, modules: hugging_face.Modules) -> dict[str, str]:
     """Return the device of every module; a plan that accelerate would not run is refused."""
     halves: dict[str, dict[str, None]] = {}
     for name, device in plan.device.items():
-        whole = re.fullmatch(r"(.*block\.\d+)\.(?:attention|mlp|experts)", name)
+        whole = re.fullmatch(r"(.*block\.\d+)\..+", name)
         halves.setdefault(whole[1] if whole else name, {})[device] = None
     wanted = dict.fromkeys(modules.vertices.values())
     for name, devices in halves.items():

@@ -5,10 +5,13 @@ The rules are those of its sources in 2026:
 - ``load_tensors`` gives every layer a home: of ``L`` blocks and the output layer, the last
   ``--n-gpu-layers`` are on the devices of ``--device`` in order, in the proportions of
   ``--tensor-split``, and all before on the processor. The token embedding is on the processor.
-- Keys and values of a block are at its home, whatever else is moved (``llama_kv_cache``).
+- Keys and values of a block are at its home, whatever else is moved (``llama_kv_cache``); or those
+  of all blocks, with the attention over them, are on the processor (``--no-kv-offload``).
 - ``--override-tensor`` moves tensors whose names match a pattern, the first of several
   (``parse_tensor_buffer_overrides``). A head that uses the matrix of the embedding goes by the
   name of the embedding.
+- What sees is on a device of its own choice, ``--mmproj-device``, or on the processor,
+  ``--no-mmproj-offload``; it is no layer.
 - Buffers of a device at an RPC server are called ``RPC``, its number there, and the server; the
   device itself is called ``RPC`` and its number among those of all servers in the order of
   ``--rpc``, which has to come first.
@@ -30,8 +33,8 @@ from optpart.base.languages import to_shell
 from optpart.exporters.chain import Chain, chain_of
 from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats.gguf import TENSORS
-from optpart.interop.formats.llm import ATTENTION, EXPERTS, MLP
-from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM
+from optpart.interop.formats.llm import ATTENTION, CACHE, EXPERTS, MLP, OUTPUT
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM, VISION
 
 KIND = Kind("options of llama.cpp", begins(rb"--n-gpu-layers \d+( --.*)?\n\Z"))
 
@@ -64,6 +67,10 @@ _TIED = (
     "If the model has no tensor output.weight, its head uses the matrix of the embedding, and "
     "--override-tensor moves both of them or neither."
 )
+_SEES = (
+    "llama.cpp is given what sees by --mmproj FILE. Before version b10541, it had no "
+    "--mmproj-device, and the environment variable MTMD_BACKEND_DEVICE instead."
+)
 _NUMBERS = (
     "llama.cpp numbers the devices of its RPC servers one after another: with more of them at a "
     "server than are named here, those of later servers have other numbers (--list-devices)."
@@ -93,6 +100,10 @@ class _Placed:
     moves : tuple of _Move
     order : tuple of str
         Devices of the plan, processors first.
+    sees : str or None
+        The device of what sees.
+    cached : bool
+        Whether the processor has all caches.
     """
 
     chain: Chain
@@ -100,6 +111,8 @@ class _Placed:
     away: Mapping[int, str]
     moves: tuple[_Move, ...]
     order: tuple[str, ...]
+    sees: str | None
+    cached: bool
 
 
 def layers(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
@@ -145,8 +158,9 @@ def overrides(plan: Plan, *, names: Mapping[str, str] | None = None) -> Text:
         f"them on {device}. llama.cpp has them where --tensor-split has the block: adjacent ones "
         "on every device, the first ones on the CPU."
         for number, device in placed.away.items()
+        if not placed.cached
     ]
-    if placed.away:
+    if remarks:
         remarks.append(_TOGETHER.format(order=to_shell([",".join(placed.order)])))
     tied = {EMBEDDING, HEAD} & {move.what for move in placed.moves}
     ends = {*placed.chain.devices_of(EMBEDDING), *placed.chain.devices_of(HEAD)}
@@ -162,6 +176,13 @@ def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
     parts = [_parts(chain, known, number) for number in range(chain.blocks)]
     wanted = [of_part[ATTENTION] for of_part in parts]
     homes = _homes(wanted)
+    cached = bool(parts) and all(each.get(CACHE) == _CPU for each in parts)
+    for number, each in enumerate(parts):
+        if not cached and CACHE in each and each[CACHE] != each[ATTENTION]:
+            problem = f"on {each[CACHE]}, and the projections are on {each[ATTENTION]}"
+            why = "llama.cpp has all caches on the CPU, or each with its block"
+            remedy = r"leave +cache out, or import with --colocate 'block\.\d+\.(cache)'"
+            raise InputError(f"cache of block {number}", f"{problem}; {why}", remedy)
     ends = [known[device] for device in (*chain.devices_of(HEAD), *chain.devices_of(NORM))]
     fits = bool(ends) and (ends[0] != _CPU if ends[0] not in homes else homes[-1] == ends[0])
     homes.append(ends[0] if fits or not homes else homes[-1])
@@ -175,6 +196,8 @@ def _placed(plan: Plan, names: Mapping[str, str] | None) -> _Placed:
         },
         (*_in_blocks(parts, homes), *_outside(chain, known, homes)),
         tuple(sorted(known, key=lambda device: known[device] != _CPU)),
+        next((known[device] for device in chain.devices_of(VISION)), None),
+        cached,
     )
 
 
@@ -227,12 +250,14 @@ def _parts(chain: Chain, known: Mapping[str, str], number: int) -> dict[str, str
     """Return the device of every part of a block."""
     here = [each for each in chain.links if (each.place, each.number) == (BLOCK, number)]
     if len({each.device for each in here}) == 1:
-        return dict.fromkeys((ATTENTION, MLP, EXPERTS), known[here[0].device])
+        apart = {CACHE} & {each.half for each in here}
+        return dict.fromkeys((ATTENTION, MLP, EXPERTS, *apart), known[here[0].device])
     of_half = {each.half: known[each.device] for each in here}
+    cached = {half: of_half.pop(half) for half in (CACHE, OUTPUT) if half in of_half}
     if of_half.keys() not in ({ATTENTION, MLP}, {ATTENTION, MLP, EXPERTS}):
         problem = f"is split into {', '.join(of_half)}"
         raise InputError(f"block {number}", problem, "split blocks into attention and mlp")
-    return {EXPERTS: of_half[MLP], **of_half}
+    return {EXPERTS: of_half[MLP], **of_half, **cached}
 
 
 def _in_blocks(parts: Sequence[Mapping[str, str]], homes: Sequence[str]) -> list[_Move]:
@@ -271,7 +296,10 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
     for move in moves:
         if move.device != _CPU:
             counts.setdefault(move.device, 0)
-    servers, devices, buffers = _servers(list(counts))
+    named_here = dict.fromkeys(
+        (*counts, *([placed.sees] if placed.sees not in (None, _CPU) else []))
+    )
+    servers, devices, buffers = _servers(list(named_here))
     options = ["--n-gpu-layers", str(len(placed.homes) - on_cpu)]
     if servers:
         options += ["--rpc", ",".join(servers)]
@@ -281,6 +309,12 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
     if moves:
         texts = [f"{move.pattern}={buffers.get(move.device, move.device)}" for move in moves]
         options += ["--override-tensor", ",".join(texts)]
+    if placed.cached and counts:
+        options += ["--no-kv-offload"]
+    if placed.sees == _CPU:
+        options += ["--no-mmproj-offload"]
+    elif placed.sees is not None:
+        options += ["--mmproj-device", devices[placed.sees]]
     on_cpu += sum(move.device == _CPU for move in moves)
     return Text(
         to_shell(options) + "\n",
@@ -288,6 +322,7 @@ def _options(placed: _Placed, moves: Sequence[_Move], remarks: Sequence[str]) ->
             NO_ORDER.format("llama.cpp"),
             _CACHE,
             *remarks,
+            *([_SEES] if placed.sees is not None else []),
             *([_COPIED] if on_cpu and counts else []),
             *([_NUMBERS] if len(servers) > 1 else []),
         ],

@@ -16,7 +16,7 @@ from optpart.base.languages import to_shell
 from optpart.exporters.chain import Chain, Link, chain_of, ends
 from optpart.exporters.plan import NO_ORDER, Plan, Text, named
 from optpart.interop.formats import llm_names
-from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, HEAD, NORM, VISION
 
 
 class Modules(NamedTuple):
@@ -68,6 +68,8 @@ ARCHITECTURES = {
     ),
 }
 
+_WORDS = "import the model with --words-only"
+
 VLLM = Kind(
     "settings of vLLM",
     begins(rb"(CUDA_VISIBLE_DEVICES=.*\n)?VLLM_PP_LAYER_PARTITION=.*\n(#.*\n)*\Z"),
@@ -99,6 +101,9 @@ def modules_of(chain: Chain, plan: Plan, architecture: str | None) -> list[tuple
         problem = "what the modules of the model are called is not known"
         remedy = f"give --architecture {', '.join(ARCHITECTURES)}, or for device-map --model FOLDER"
         raise InputError("architecture", problem, remedy)
+    if chain.devices_of(VISION):
+        problem, remedy = "its modules are called otherwise in every model", "give --model FOLDER"
+        raise InputError(VISION, problem, remedy)
     modules = ARCHITECTURES[architecture]
     of_place = {
         EMBEDDING: modules.embedding,
@@ -161,6 +166,8 @@ def megatron(plan: Plan) -> Text:
     remedy = "solve again with devices in a fixed order, or use --to device-map"
     stages = chain.stages("Megatron", remedy)
     devices = chain.devices
+    if chain.devices_of(VISION):
+        raise InputError(VISION, "a layout of Megatron has no place for it", _WORDS)
     for i, (device, links) in enumerate(stages):
         if device != devices[i % len(devices)]:
             problem = f"has {links[0].vertex!r} out of turn; Megatron's devices take turns"

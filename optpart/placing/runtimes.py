@@ -290,7 +290,8 @@ def place_model(
     result = solve(made.instance, seconds=limit, contiguous=row.stages, start=start)
     if result.schedule is None:
         raise InputError("", f"no plan was found ({result.reason})", _MORE, str(model))
-    handing = _Handing(row, read, names or {}, str(model), output, reading.get("shapes"))
+    told = reading.get("shapes"), reading.get("mmproj")
+    handing = _Handing(row, read, names or {}, str(model), output, *told)
     text = handing.told(result)
     if row.in_order and whole and text.target != row.targets[0]:
         again = _in_order(result, max(0.0, end - clock.now()))
@@ -359,7 +360,7 @@ def for_stages(read: Workload, devices: NamedCluster) -> tuple[Workload, NamedCl
     graph = read.graph
     blocks = [name.split(".")[1] for name in graph.names if name.startswith("block.")]
     # An empty group captures the same of all that matches, which makes it one cell.
-    for cell in (rf"embedding|block\.{blocks[0]}", rf"block\.{blocks[-1]}|norm|head"):
+    for cell in (rf"vision|embedding|block\.{blocks[0]}", rf"block\.{blocks[-1]}|norm|head"):
         graph = colocate_cells(graph, rf"(?:{cell})(?![^.])()")
     return replace(read, graph=graph), devices.only(kept)
 
@@ -403,6 +404,7 @@ class _Handing:
     model: str
     output: str | Path | None
     shapes: Mapping[str, int] | None
+    mmproj: str | Path | None = None
 
     def told(self, result: Result) -> _Told:
         """Tell the runtime a plan by the first target that can express it."""
@@ -424,7 +426,10 @@ class _Handing:
         }
         meant = {name: value for name, value in options.items() if name in target(to).takes}
         text, remarks = export(result, to, file or None, **meant)
-        return _Told(to, row.command(self.model, self.read, text, file), file, remarks)
+        command = row.command(self.model, self.read, text, file)
+        if self.mmproj is not None:
+            command += f" {to_shell(['--mmproj', str(self.mmproj)])}"
+        return _Told(to, command, file, remarks)
 
 
 def _called(row: Runtime, device: str) -> str:

@@ -34,6 +34,35 @@ def draw_forks(seed: int) -> Instance:
     return _instance(rng, f"forks-{seed}", [made[kind] for kind in order], edges)
 
 
+def draw_caches(seed: int) -> Instance:
+    """Draw two or three blocks of which one or two vertices lie between two that share a device.
+
+    A tensor mostly jumps over them; blocks may have another vertex. Before them may be one that is
+    connected with nothing and takes no time. Memory is so scarce that tensors in flight matter. All
+    else is as of :func:`draw_cycles`.
+    """
+    rng = np.random.default_rng(seed)
+    k, bodies = int(rng.integers(2, 4)), 1 + int(rng.random() < 0.3)
+    blocks = 2 if bodies > 1 else 2 + int(rng.integers(2))
+    size = 2 + bodies + int(blocks == 2 and bodies == 1)
+    made = [_kind(rng, k) for _ in range(size)]
+    made[0]["outputs"] += [int(rng.integers(0, 6))]
+    made[bodies]["outputs"] = made[1]["outputs"]
+    loose, direct = int(rng.random() < 0.4), bodies == 1 or rng.random() < 0.5
+    alone = {**_kind(rng, k), "times": [0] * k}
+    edges, colocated = list[list[int]](), list[list[int]]()
+    for first in range(loose, loose + blocks * size, size):
+        behind = first + 1 + bodies
+        edges += [[first, v, 0] for v in range(first + 1, behind)]
+        edges += [[first, behind, 1]] * direct
+        edges += [[v, behind, 0] for v in range(first + 1, behind)]
+        edges += [[v, v + 1, 0] for v in range(behind, first + size)]
+        colocated.append([first, behind])
+    every = [*[alone] * loose, *made * blocks]
+    pairs = colocated if rng.random() < 0.8 else []
+    return _instance(rng, f"caches-{seed}", every, edges[:-1], pairs)
+
+
 def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
     """Draw a path of a few cycles of one to three kinds, between single vertices or not.
 
@@ -61,10 +90,17 @@ def draw_cycles(seed: int, *, vertices: int = 8, devices: int = 3) -> Instance:
 
 
 def _instance(
-    rng: np.random.Generator, name: str, made: list[dict[str, Any]], edges: list[list[int]]
+    rng: np.random.Generator,
+    name: str,
+    made: list[dict[str, Any]],
+    edges: list[list[int]],
+    colocated: list[list[int]] | None = None,
 ) -> Instance:
     k, names = len(made[0]["times"]), [f"v{v}" for v in range(len(made))]
-    total = sum(each["memory"] + 2 * each["outputs"][0] for each in made)
+    flying = [2 * sum(each["outputs"]) for each in made]
+    # Where little lies between vertices at a time, what does decides.
+    total = sum(each["memory"] for each in made)
+    total += sum(flying) if colocated is None else max(flying)
     direct = rng.random() < 0.5
     document: dict[str, Any] = {
         "format": "optpart-instance/1",
@@ -87,9 +123,10 @@ def _instance(
             "release": "end" if rng.random() < 0.7 else "start",
         },
     }
+    document["colocation"] = [[names[v] for v in pair] for pair in colocated or ()]
     if rng.random() < 0.3:
         key = "colocation" if rng.random() < 0.5 else "separation"
-        document[key] = [[names[0], names[-1]]]
+        document[key] = [*document.get(key, ()), [names[0], names[-1]]]
     return from_dict(document)
 
 

@@ -29,8 +29,8 @@ from optpart.testing.chains import chain
 #: Options for paths that are only read.
 READ = {
     "certificate", "check", "cluster", "costs", "data", "directories", "efficiencies", "expert_use",
-    "file", "instance", "intervals", "lists", "model", "node_memory", "operators", "result",
-    "samples", "secret", "start", "strategy", "tables", "times",
+    "file", "instance", "intervals", "lists", "mmproj", "model", "node_memory", "operators",
+    "result", "samples", "secret", "start", "strategy", "tables", "times",
 }  # fmt: skip
 
 HEFT = "heft-10 -m heft"

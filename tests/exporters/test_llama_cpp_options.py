@@ -49,6 +49,48 @@ def check(placed, text: str, *, but=()) -> Loader:
     return loader
 
 
+def with_caches(blocks: str, caches: str, vision: str = ""):
+    """A plan of blocks in halves, with the device of every cache."""
+    whole, devices = plan(blocks), {}
+    for vertex, device in whole.device.items():
+        devices[vertex] = device
+        if vertex.endswith(".attention"):
+            block = vertex.removesuffix("attention")
+            devices |= {f"{block}cache": caches[len(devices) // 4], f"{block}output": device}
+    return by_hand({**({"vision": vision} if vision else {}), **devices})
+
+
+def test_all_caches_may_be_on_the_processor_or_each_with_its_block():
+    names = {"c": "CPU", **GPUS}
+    apart, remarks = llama_cpp.overrides(with_caches("a/c a/a b/b", "ccc"), names=names)
+    whole, same = llama_cpp.overrides(plan("a/c a/a b/b"), names=names)
+    assert apart == whole.rstrip() + " --no-kv-offload\n"
+    assert remarks == same
+    assert llama_cpp.overrides(with_caches("a/c a/a b/b", "aab"), names=names)[0] == whole
+    assert llama_cpp.layers(with_caches("c/c c/c", "cc"), names={"c": "CPU"})[0] == (
+        "--n-gpu-layers 0 --device none\n"
+    )
+    # Their blocks are in no order that the loader knows, but their caches are.
+    assert not [each for each in llama_cpp.overrides(with_caches("a/a b/b a/a", "ccc"),
+                names=names)[1] if "Keys and values of" in each]  # fmt: skip
+    with pytest.raises(InputError, match=r"cache of block 1: on CPU, and the projections are on C"):
+        llama_cpp.overrides(with_caches("a/c a/a b/b", "acb"), names=names)
+
+
+@pytest.mark.parametrize(
+    ("device", "option"),
+    [("c", "--no-mmproj-offload"), ("b", "--mmproj-device CUDA1"),
+     ("r", "--mmproj-device RPC0")],
+)  # fmt: skip
+def test_what_sees_has_a_device_of_its_own(device, option):
+    placed = with_caches("a/a a/a", "aa", vision=device)
+    text, remarks = llama_cpp.overrides(placed, names={"a": "CUDA0", device: ALL[device]})
+    assert f" {option}" in text
+    assert any("--mmproj FILE" in each for each in remarks)
+    split = text.split("--tensor-split ")[1].split()[0]
+    assert split == "3"
+
+
 @st.composite
 def homes(draw) -> list[str]:
     """Devices of blocks: adjacent ones on every device, the first ones on the processor."""

@@ -92,6 +92,20 @@ def test_experts_are_placed_apart_where_the_runtime_can(desk):
         assert found.result.makespan <= found.rule.makespan
 
 
+def test_what_sees_is_placed_too(desk):
+    options = {"weights": "q4_K", "images": 1, "mode": "prefill", "context": 512, "seconds": 20}
+    found = runtimes.place_model("gemma-3-27b", desk, **options)
+    assert found.result.status == "OPTIMAL"
+    device = found.result.placement["vision"].upper()
+    option = "--no-mmproj-offload" if device == "CPU" else f"--mmproj-device {device}"
+    assert f" {option}" in found.command
+    assert found.rule is None  # which splits what reads words
+    with pytest.raises(InputError, match="vision: a layout of Megatron has no place for it; impor"):
+        runtimes.place_model("gemma-3-27b", desk, "megatron", **options)
+    stages = runtimes.place_model("gemma-3-27b", desk, "vllm", **options)
+    assert stages.result.placement["vision"] == stages.result.placement["block.0"]
+
+
 def test_the_devices_of_this_machine_are_those_that_are_found(monkeypatch):
     found = Detected(DESK, ["three devices"])
     monkeypatch.setattr(runtimes, "detect", lambda: found)

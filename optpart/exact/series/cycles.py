@@ -15,7 +15,11 @@ vertices, and CP-SAT solves it to optimality even if memory is scarce.
 Between two vertices of the path, some others may run beside each other, such as groups of experts:
 a *fork*. They all get the same transfer times from the one before, and to the one after. A step
 then is also the choice of their devices, of which only those count that no other choice beats in
-time and in the memory of every device (:class:`Way`).
+time and in the memory of every device (:class:`Way`). A vertex over which an edge jumps, such as a
+cache between projections that share a device, is a fork of one.
+
+Vertices that are connected with nothing and take no time, such as a vision tower without images,
+only need memory: they stand before the path, and all steps from them are free.
 """
 
 from __future__ import annotations
@@ -40,10 +44,11 @@ from optpart.exact.process import (
     borrowed,
     prompt_grace,
 )
-from optpart.exact.series.lattice import NEVER
+from optpart.exact.series.lattice import NEVER, Links
 from optpart.exact.series.parts import is_cut
 from optpart.exact.series.problem import Series
 from optpart.problem.durations import Durations
+from optpart.problem.graph import Graph, inverse
 from optpart.problem.instance import Instance
 
 WORKER = "optpart.exact.series.cycles_worker"
@@ -53,6 +58,9 @@ _LEAST_LENGTH = 3
 
 #: Kinds that may take turns, and limit on the steps of the model.
 _MOST_KINDS, _MOST_STEPS = 32, 16_000
+
+#: In place of the row of delays between vertices that no edge joins.
+_FREE = -2
 
 #: Choices of devices for the vertices of a fork.
 _MOST_CHOICES = 2_000
@@ -83,12 +91,16 @@ class Fork(NamedTuple):
         Ticks to cross to them, and from them; without the pairs of devices that cannot cross.
     ways : dict from (device, device) to list of Way
         By the devices of the vertices before and behind.
+    over : dict from device to int, optional
+        Of a single vertex, memory that is held besides while it runs on the device of the vertex
+        before or behind, which also hold what jumps over it.
     """
 
     bodies: list[Body]
     arrive: dict[tuple[int, int], int]
     leave: dict[tuple[int, int], int]
     ways: dict[tuple[int, int], list[Way]]
+    over: dict[int, int] | None = None
 
 
 class Kind(NamedTuple):
@@ -195,7 +207,8 @@ def path_of_cycles(series: Series) -> Path | None:
     size = sum(kinds for _, kinds in split)
     if len(order) < _LEAST_LENGTH * size or size * series.devices**2 > _MOST_STEPS:
         return None
-    most = series.unit * int(series.need.sum()) + max(held, default=0)
+    # What jumps over a vertex is part of what the one before holds.
+    most = series.unit * int(series.need.sum()) + 2 * max(held, default=0)
     rooms = {
         d: math.floor(limit / series.unit)
         for d, limit in enumerate(series.instance.cluster.memory)
@@ -208,7 +221,12 @@ def path_of_cycles(series: Series) -> Path | None:
     path = Path(
         cycles,
         rooms,
-        [(cycle_of[v], cycle_of[w]) for v in order for w in links.mates[v] if v < w],
+        [
+            (cycle_of[v], cycle_of[w])
+            for i, v in enumerate(order)
+            for w in links.mates[v]
+            if v < w and not after[i].together and not (i and after[i - 1].together)
+        ],
         [(cycle_of[v], cycle_of[w]) for v in order for w in links.apart[v] if v < w],
     )
     steps = sum(len(ways) for fork in path.forks for ways in fork.ways.values())
@@ -250,12 +268,16 @@ def _stages(instance: Instance) -> list[tuple[int, list[int]]] | None:
     """Return the vertices of a path, each with those of the fork behind it; ``None`` if it is none.
 
     Vertices of a fork read the one before and are read by the one behind; nothing else jumps over,
-    and their devices can be enumerated.
+    and their devices can be enumerated. Vertices that only need memory come first.
     """
-    graph = instance.graph
-    cut, found = is_cut(graph), list[tuple[int, list[int]]]()
+    graph, loose = instance.graph, _loose(instance)
+    cut, found = is_cut(graph, loose), list[tuple[int, list[int]]]()
+    cut &= ~_jumped(graph, cut)
+    order = graph.topological_order
     stage = np.zeros(len(graph), dtype=np.int64)
-    for v in graph.topological_order.tolist():
+    if loose[order].tolist() != sorted(loose.tolist(), reverse=True):
+        return None
+    for v in order.tolist():
         if cut[v]:
             found.append((v, []))
         elif found:
@@ -274,15 +296,37 @@ def _stages(instance: Instance) -> list[tuple[int, list[int]]] | None:
     return found if few else None
 
 
+def _loose(instance: Instance) -> NDArray[np.bool_]:
+    """Return which vertices are connected with nothing and take no time."""
+    graph, given = instance.graph, instance.durations
+    loose = np.ones(len(graph), dtype=np.bool_)
+    loose[graph.edge_source] = loose[graph.edge_target] = False
+    times = (given.times if isinstance(given, Durations) else graph.ops).numerators
+    loose &= ~(times.reshape(len(graph), times.size // max(1, len(graph))) != 0).any(axis=1)
+    return loose
+
+
+def _jumped(graph: Graph, cut: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return over which vertices an edge between two cut vertices jumps."""
+    position = inverse(graph.topological_order)
+    ends = cut[graph.edge_source] & cut[graph.edge_target]
+    change = np.zeros(len(graph) + 1, dtype=np.int64)
+    np.add.at(change, position[graph.edge_source[ends]] + 1, 1)
+    np.add.at(change, position[graph.edge_target[ends]], -1)
+    return (np.cumsum(change) > 0)[position]
+
+
 class _Sent(NamedTuple):
     """Rows of delays to the next vertex (−1 without an edge), to its fork, and from there.
 
-    ``fork`` has what each vertex of the fork takes.
+    ``fork`` has what each vertex of the fork takes. ``together`` says whether the next vertex, and
+    no other, is on the same device.
     """
 
     row: int
     arrive: int = -1
     leave: int = -1
+    together: bool = False
     fork: tuple[tuple[bytes, int, Fraction], ...] = ()
 
 
@@ -299,8 +343,15 @@ def _sent(
             return None
         takes = [(series.duration[u].tobytes(), int(series.charge[u]), held[u]) for u in fork]
         into, out = (*arrive, *leave) if fork else (-1, -1)
-        found.append(_Sent(rows.get(w, -1), into, out, tuple(takes)))
+        row = rows.get(w, -1 if fork else _FREE)
+        found.append(_Sent(row, into, out, _paired(links, v, w), tuple(takes)))
     return found
+
+
+def _paired(links: Links, v: int, w: int) -> bool:
+    """Return whether two vertices share a device with each other, and nothing else binds them."""
+    alone = not links.apart[v] and not links.apart[w]
+    return alone and list(links.mates[v]) == [w] and list(links.mates[w]) == [v]
 
 
 def _held(instance: Instance) -> list[Fraction]:
@@ -322,13 +373,14 @@ def _held(instance: Instance) -> list[Fraction]:
 
 
 def _kinds(series: Series, order: list[int], held: list[Fraction]) -> NDArray[np.int64]:
-    """Return a number for what each vertex takes; one of its own if it is tied to others."""
+    """Return a number for what each vertex takes; one of its own if it is tied beyond the next."""
     links, known = series.links, dict[tuple[object, ...], int]()
+    paired = {x for v, w in pairwise(order) if _paired(links, v, w) for x in (v, w)}
     return np.array(
         [
             known.setdefault(
                 (v,)
-                if links.mates[v] or links.apart[v]
+                if (links.mates[v] or links.apart[v]) and v not in paired
                 else (series.duration[v].tobytes(), int(series.charge[v]), held[v]),
                 len(known),
             )
@@ -380,16 +432,20 @@ class _Maker:
         for i in range(first, first + kinds):
             body = self._body(self.stages[i][0])
             inside = i + 1 < end
-            cross = _crossings(self.series, self.sent[i].row) if inside else {}
+            cross = self._crossings(i) if inside else {}
             found.append(Kind(*body, cross, self._fork(i) if inside else None))
-        after = _crossings(self.series, self.sent[end - 1].row)
-        return Cycle(end - first, found, after, self._fork(end - 1))
+        return Cycle(end - first, found, self._crossings(end - 1), self._fork(end - 1))
 
-    def _body(self, v: int) -> Body:
+    def _crossings(self, stage: int) -> dict[tuple[int, int], int]:
+        """Return the ticks to cross to the next stage."""
+        sent = self.sent[stage]
+        return {} if sent.together else _crossings(self.series, sent.row)
+
+    def _body(self, v: int, over: Fraction = Fraction(0)) -> Body:
         series, limits = self.series, self.series.instance.cluster.memory
         time = {d: t for d, t in enumerate(series.duration[v].tolist()) if t >= 0}
         beside = {
-            d: room - math.floor((limit - self.held[v]) / series.unit)
+            d: room - math.floor((limit - self.held[v] - over) / series.unit)
             for d, room in self.rooms.items()
             # What takes no time holds nothing.
             if (limit := limits[d]) is not None and time.get(d)
@@ -403,19 +459,35 @@ class _Maker:
             return None
         bodies = [self._body(v) for v in vertices]
         arrive, leave = (_crossings(self.series, row) for row in (sent.arrive, sent.leave))
-        direct = _crossings(self.series, sent.row)
+        direct = self._crossings(stage)
         ends = [*self.series.duration[[self.stages[i][0] for i in (stage, stage + 1)]]]
         ways = {
             (d, e): self._ways(bodies, arrive, leave, (d, e))
             for d in np.flatnonzero(ends[0] >= 0).tolist()
             for e in np.flatnonzero(ends[1] >= 0).tolist()
-            if d == e or sent.row < 0 or (d, e) in direct
+            if d == e or (sent.row < 0 and not sent.together) or (d, e) in direct
         }
         ways = {
             pair: [way._replace(ticks=max(way.ticks, direct.get(pair, 0))) for way in found]
             for pair, found in ways.items()
         }
-        return Fork(bodies, arrive, leave, {p: self._best(bodies, w) for p, w in ways.items()})
+        best = {pair: self._best(bodies, found) for pair, found in ways.items()}
+        over = None
+        if len(vertices) == 1:
+            over = self._body(vertices[0], self._jumping(stage)).beside
+        return Fork(bodies, arrive, leave, best, over)
+
+    def _jumping(self, stage: int) -> Fraction:
+        """Return the size of the tensors that jump over the single vertex of a fork."""
+        (before, inside), (behind, _) = self.stages[stage : stage + 2]
+        if self.series.instance.model.memory != "refcount":
+            return Fraction(0)
+        graph = self.series.instance.graph
+        sent = graph.edge_source == before
+        tensors = (set(graph.edge_tensor[sent & (graph.edge_target == v)].tolist())
+                   for v in (behind, *inside))  # fmt: skip
+        jumping, read = tensors
+        return sum((graph.tensor_size[x] for x in jumping - read), Fraction(0))
 
     def _ways(
         self,
@@ -451,7 +523,8 @@ class _Maker:
         for row, way in zip(rows, ways, strict=True):
             row[0] = way.ticks
             for body, d in zip(bodies, way.devices, strict=True):
-                row[1 + d] += body.need if d in self.rooms else 0
+                # What a single vertex holds besides counts, too, however little it needs.
+                row[1 + d] += max(body.need, len(bodies) == 1) if d in self.rooms else 0
         order = np.lexsort(rows.T[::-1])
         kept: list[int] = []
         for i in order.tolist():
@@ -462,6 +535,8 @@ class _Maker:
 
 def _crossings(series: Series, row: int) -> dict[tuple[int, int], int]:
     """Return the delays of a row; of row -1, after the last vertex, none."""
+    if row == _FREE:
+        return dict.fromkeys(permutations(range(series.devices), 2), 0)
     if row < 0:
         return {}
     delays = series.links.delays[row].tolist()

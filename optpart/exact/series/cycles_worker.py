@@ -89,6 +89,17 @@ class _Bodies:
         ]
         return [count * x for x, count in counts if count]
 
+    def beside(self, device: int) -> list[tuple[list[cp_model.IntVar], int]]:
+        """Return the steps with a single vertex on a device, and what is held besides then."""
+        if self.fork.over is None:
+            return []
+        apart, at_an_end = list[cp_model.IntVar](), list[cp_model.IntVar]()
+        for ends, steps in self.steps.items():
+            inside = [x for way, x in steps.ways if way.devices == (device,)]
+            (at_an_end if device in ends else apart).extend(inside)
+        extra = self.fork.bodies[0].beside.get(device, 0), self.fork.over.get(device, 0)
+        return [pair for pair in zip((apart, at_an_end), extra, strict=True) if pair[0]]
+
 
 def _options(
     cross: dict[tuple[int, int], int], fork: Fork | None, pair: tuple[int, int]
@@ -364,10 +375,17 @@ class PathModel:
             # Whatever the device runs, so much is held besides.
             extras = [
                 body.beside.get(d, 0) for each in self.bodies for body in each.fork.bodies
-                if d in body.time
+                if d in body.time and each.fork.over is None
             ]  # fmt: skip
+            alone = [(x, each.number) for each in self.bodies for x in each.beside(d)]
+            extras += [extra for (_, extra), _ in alone]
             free = max(0, room - min((*(extra for _, extra in beside), *extras), default=0))
             self.model.add(held <= free)
+            for (steps, extra), number in alone:
+                if room - extra < free:
+                    used = self.model.new_bool_var("")
+                    self.model.add(cp_model.LinearExpr.sum(steps) <= number * used)
+                    beside.append((used, extra))
             for used, extra in beside:
                 if extra > room:
                     self.model.add(used == 0)

@@ -26,12 +26,17 @@ class Part:
     closed: bool
 
 
-def is_cut(graph: Graph) -> NDArray[np.bool_]:
+def is_cut(graph: Graph, without: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
     """Return whether a path connects each vertex with every other vertex.
 
     Everything before such a vertex has ended when it starts, and everything after it starts once it
     has ended, in every schedule. Its position is the same in every topological order. Unlike at an
     articulation point, edges may jump over it.
+
+    Parameters
+    ----------
+    without : ndarray of bool, length n, optional
+        Vertices without edges that do not count; they are cut vertices themselves.
 
     Returns
     -------
@@ -50,12 +55,16 @@ def is_cut(graph: Graph) -> NDArray[np.bool_]:
     np.minimum.at(next_use, source, target)
     last_input = np.full(n, -1, dtype=np.int64)
     np.maximum.at(last_input, target, source)
+    if without is not None:
+        next_use[position[without]], last_input[position[without]] = -1, n
     # Over the vertices before each position, and over those after it.
     latest = np.maximum.accumulate(np.r_[-1, next_use])[:n]
     earliest = np.minimum.accumulate(np.r_[last_input, n][::-1])[::-1][1:]
     place = np.arange(n)
     found = np.empty(n, dtype=np.bool_)
     found[order] = (latest <= place) & (earliest >= place)
+    if without is not None:
+        found |= without
     return found
 
 

@@ -101,7 +101,8 @@ class Format:
 #: What a step of a language model is: the fields of :class:`~optpart.interop.formats.llm.Step`.
 STEP = (
     "mode", "batch", "tokens", "context", "kv_dtype", "activations", "granularity", "tied",
-    "logits", "reserve", "prefill_tokens", "expert_use", "expert_groups",
+    "logits", "reserve", "prefill_tokens", "expert_use", "expert_groups", "images", "image_size",
+    "words_only",
 )  # fmt: skip
 
 
@@ -141,7 +142,9 @@ _ROWS = (
         "tensorflow", "graphs of TensorFlow (GraphDef)", ".pb", ".pbtxt",
         takes=("devices", "break_cycles"),
     ),
-    _model("gguf", "language models of llama.cpp", ".gguf", content="bytes", takes=("step",)),
+    _model(
+        "gguf", "language models of llama.cpp", ".gguf", content="bytes", takes=("step", "mmproj"),
+    ),
     _model(
         "safetensors", "transformers of Hugging Face as safetensors, with config.json",
         ".safetensors", ".safetensors.index.json",

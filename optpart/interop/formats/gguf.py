@@ -16,7 +16,8 @@ The sizes come from the types and shapes of the tensors, as they are quantised. 
 and what else shapes do not tell come from the entries ``general.architecture`` and
 ``ARCHITECTURE.…``. Any decoder whose tensors have llama.cpp's names for attention and
 feed-forward is read; state-space and latent attention layers are refused. See
-:mod:`~optpart.interop.formats.llm` for vertices, sizes in bytes, and what counts as work.
+:mod:`~optpart.interop.formats.llm` for vertices, sizes in bytes, and what counts as work. What sees
+(tensors ``v.…`` and ``mm.…``) is in the same file, or in one of its own (``mmproj``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import os
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -47,6 +48,7 @@ from optpart.interop.formats.llm import (
     chain,
     check_keys,
 )
+from optpart.interop.formats.llm_vision import PATCH, TABLE, TOKEN, Eye, Tower, tower
 from optpart.interop.formats.parsing import is_whole
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
@@ -113,19 +115,32 @@ _WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6, "llama4
 #: Architectures whose windows stand side by side, and their length if the file has none.
 _CHUNKS = {"llama4": 8192}
 
+#: What sees, what it looks up, and what every token is multiplied with.
+_SEEING = re.compile(r"(?:v|mm)\..+")
+_LOOKED_UP, _OF_TOKENS = re.compile(r"v\.(?:position_embd|class_embd).*"), re.compile(r"mm\..+")
+#: Patches of a side of the square that becomes a token, where the file does not tell.
+_MERGES = {
+    "mlp": 1, "gemma3": 4, "llama4": 2, "pixtral": 1, "qwen2vl_merger": 2, "qwen2.5vl_merger": 2,
+}  # fmt: skip
+_WINDOW = 112  # pixels of a side, where some blocks have windows
+
 
 def sniff(content: bytes) -> bool:
     """Return whether bytes begin as a GGUF file does."""
     return content.startswith(_MAGIC)
 
 
-def read(path: str | Path, step: Step | None = None) -> Workload:
+def read(
+    path: str | Path, step: Step | None = None, *, mmproj: str | Path | None = None
+) -> Workload:
     """Read what one step of a model computes.
 
     Parameters
     ----------
     step : Step, optional
         By default, decoding one token of one sequence.
+    mmproj : path, optional
+        The file of what sees, if the model's own does not hold it.
 
     Raises
     ------
@@ -134,7 +149,18 @@ def read(path: str | Path, step: Step | None = None) -> Workload:
         feed-forward, or the step does not fit it.
     """
     with FaultsOf(path):
-        return chain(_transformer(_merged(Path(path)), Path(path)), step or Step())
+        header = _merged(Path(path))
+        words = {name: w for name, w in header.tensors.items() if not _SEEING.fullmatch(name)}
+        vision = _tower(header)
+        if vision is not None and "token_embd.weight" not in words:
+            problem = "holds what sees alone"
+            raise InputError("", problem, "give the language model, and this file with --mmproj")
+        if vision is not None and mmproj is not None:
+            raise InputError("mmproj", "the model itself holds what sees", "leave it out")
+        model = _transformer(replace(header, tensors=words), Path(path))
+        if mmproj is not None:
+            vision = _beside(Path(mmproj), model.hidden)
+        return chain(replace(model, vision=vision), step or Step())
 
 
 @dataclass(frozen=True)
@@ -340,6 +366,67 @@ class _Entries:
 
     def _place(self, key: str) -> str:
         return f"entry {shown(f'{self.architecture}.{key}')}"
+
+
+def _beside(path: Path, hidden: int) -> Tower:
+    """Read what sees of a model with so many hidden numbers from a file of its own."""
+    with FaultsOf(path):
+        header = _header(path)
+        found = _tower(header)
+        if found is None:
+            raise InputError("", "holds nothing that sees (v.…)", "give the mmproj file of a model")
+        shapes = [w.shape for name, w in header.tensors.items() if _OF_TOKENS.fullmatch(name)]
+        if shapes and not any(hidden in shape for shape in shapes):
+            problem = f"makes no states of {hidden} numbers, as the model has them"
+            raise InputError("", problem, "give the mmproj file of the same model")
+        return found
+
+
+def _tower(header: _Header) -> Tower | None:
+    """Return what sees, if the file holds it."""
+    sees = {name: weight for name, weight in header.tensors.items() if _SEEING.fullmatch(name)}
+    if not any(weight.is_matrix for weight in sees.values()):
+        return None
+    hears = next((name for name in header.tensors if name.startswith("a.")), None)
+    if hears is not None:
+        raise InputError(f"tensor {shown(hears)}", "is of what hears", "give what sees alone")
+    entries, own = header.entries, header.entries.get("general.architecture")
+
+    def told(key: str) -> Any:
+        return entries.get(f"{own}.vision.{key}", entries.get(f"clip.vision.{key}"))
+
+    def eye() -> Eye:
+        type_ = str(
+            entries.get("clip.vision.projector_type", entries.get("clip.projector_type", own))
+        )
+        merges = told("projector.scale_factor"), told("spatial_merge_size"), _MERGES.get(type_)
+        blocks, patch, pattern = told("block_count"), told("patch_size"), told("n_wa_pattern")
+        window = told("window_size") or _WINDOW
+        windows = all(is_whole(each, 1, 10**6) for each in (blocks, patch, pattern, window))
+        return Eye(
+            told("embedding_length"),
+            blocks,
+            told("attention.head_count"),
+            patch,
+            next((each for each in merges if each), 0),
+            None if type_.startswith("qwen") else told("image_size"),
+            int("v.class_embd" in sees),
+            window // patch if windows else 0,
+            blocks // pattern if windows else 0,
+        )
+
+    return tower(
+        (
+            (
+                TABLE if _LOOKED_UP.fullmatch(name)
+                else TOKEN if _OF_TOKENS.fullmatch(name)
+                else PATCH,
+                weight,
+            )
+            for name, weight in sees.items()
+        ),
+        eye,
+    )  # fmt: skip
 
 
 def _transformer(header: _Header, path: Path) -> Transformer:

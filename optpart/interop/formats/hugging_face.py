@@ -10,7 +10,7 @@ and tells tensors and shapes.
 
 ``config.json`` tells what shapes do not: heads, mixtures of experts, windows, tied embeddings,
 under the names that the models of Hugging Face's transformers use. Of models that also see, the
-language model alone is read, and what is left out is said. Which part of a block a tensor
+vision tower and its projector are a vertex of their own. Which part of a block a tensor
 belongs to follows from its name: decoders (Llama, Mixtral, GPT-2, …), encoders (BERT, ViT), and
 both together (T5, Whisper). Masks and rotations that old files hold are skipped, since they are
 computed today, and so are blocks that predict further tokens. Under latent attention (DeepSeek),
@@ -21,6 +21,7 @@ in bytes, and what counts as work.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ from optpart.interop.formats.llm import (
     MLP,
     MOST_LAYERS,
     NORM,
+    VISION,
     Layer,
     Step,
     Transformer,
@@ -47,6 +49,7 @@ from optpart.interop.formats.llm import (
     chain,
     check_keys,
 )
+from optpart.interop.formats.llm_vision import PATCH, TABLE, TOKEN, Eye, tower
 from optpart.interop.formats.parsing import is_whole, named
 from optpart.interop.formats.safetensors import tensors as tensors_of
 from optpart.problem.rational import shown
@@ -61,8 +64,15 @@ _IN_BLOCK = re.compile(r"((?:.*?\.)?(?:layers|layer|h|blocks|block))\.(\d{1,6})\
 _ENCODER, _DECODER = (re.compile(rf"(?:model\.)?{stack}\..+") for stack in ("encoder", "decoder"))
 _KEY_MATRIX = re.compile(r".*\.(\d{1,6})\.self_attn\.k_proj\.weight")
 _EXPERT = re.compile(r"(?:mlp|block_sparse_moe|ffn|feed_forward)\.experts\.")
-#: What a model that has ``text_config`` sees with.
-_SEEING = re.compile(r"(?:model\.)?(?:vision_tower|vision_model|visual|multi_modal_projector)\..+")
+#: Settings of the parts of models that also see, and the tensors that they see with: those of
+#: blocks and filters, and what is looked up.
+_NESTED = ("text_config", "vision_config")
+_SEEING = re.compile(
+    r"(?:model\.)?(?:vision_tower|vision_model|visual|multi_modal_projector|connector)\..+"
+)
+_OF_PATCHES = re.compile(r".*(?:\.(?:layers?|blocks?|h)\.\d+\.|patch_?(?:emb|conv)).*")
+_LOOKED_UP = re.compile(r".*(?:\.class_|cls_token|pos\w*_emb).*")
+_FILTERS = re.compile(r".*patch_?(?:emb|conv).*\.weight")
 #: What transformers computes today; old files still hold it.
 _COMPUTED = re.compile(r"(.*\.)?(rotary_emb\.inv_freq|masked_bias|attn\.bias|attention\.bias)")
 #: Tensors in blocks, by the beginning of the rest of their names.
@@ -222,10 +232,6 @@ def modules(path: str | Path) -> Modules:
         else:
             tensors = [name for name in _opened(path)[1] if not _COMPUTED.fullmatch(name)]
             names = {**{name: name for name in tensors}, **dict(_unwritten(tensors))}
-        seeing = next(filter(_SEEING.fullmatch, names), None)
-        if seeing is not None:
-            problem = f"also sees ({seeing}), and a plan has no device for that"
-            raise InputError("", problem, "give the language model alone")
         vertices = _parts(names)
         inside: dict[str, set[str]] = {}
         for name, vertex in vertices.items():
@@ -370,12 +376,14 @@ def _transformer(
     tensors: Mapping[str, Weight], document: Mapping[str, Any], path: Path
 ) -> Transformer:
     seeing = [name for name in tensors if _SEEING.fullmatch(name)]
-    if seeing and isinstance(document.get("text_config"), dict):
-        count = sum(tensors[name].elements for name in seeing)
-        tensors = {name: weight for name, weight in tensors.items() if name not in seeing}
-        model = _transformer(tensors, document, path)
-        said = f"Left out: {count:,} parameters of what sees; the model reads words only."
-        return replace(model, assumed=(*model.assumed, said))
+    if seeing and any(isinstance(document.get(each), dict) for each in _NESTED):
+        sees = {name: tensors[name] for name in seeing}
+        of_words = {name: weight for name, weight in tensors.items() if name not in sees}
+        found = tower(
+            ((_sees_with(name), weight) for name, weight in sees.items()),
+            lambda: _eye(sees, document),
+        )
+        return replace(_transformer(of_words, document, path), vision=found)
     whole = _Stack(tensors, _Config(document), document, path)
     if not _has_both(tensors):
         return whole.transformer()
@@ -384,6 +392,49 @@ def _transformer(
     inner = _Stack(encoder, _Config(document, "encoder"), document, path).transformer(encoder=True)
     outer = _Stack(decoder, _Config(document), document, path).transformer()
     return replace(outer, encoder=inner)
+
+
+def _sees_with(name: str) -> str:
+    return TABLE if _LOOKED_UP.fullmatch(name) else PATCH if _OF_PATCHES.fullmatch(name) else TOKEN
+
+
+def _eye(tensors: Mapping[str, Weight], document: Mapping[str, Any]) -> Eye:
+    """Return how a model sees, by its configuration and the shapes of its filters."""
+    nested = document.get("vision_config")
+    config = nested if isinstance(nested, dict) else {}
+
+    def told(*names: str, settings: Mapping[str, Any] = config) -> Any:
+        found = map(settings.get, names)
+        value = next((each for each in found if each is not None), None)
+        return value[0] if isinstance(value, list) and value else value
+
+    widths = [each.shape[0] for name, each in tensors.items() if _FILTERS.fullmatch(name)]
+    blocks, patch = told("num_hidden_layers", "depth"), told("patch_size")
+    image, joined = told("image_size"), {**document, **config}
+    tokens = told("mm_tokens_per_image", settings=joined)
+    merge = told("spatial_merge_size", settings=joined)
+    shuffled = told("pixel_shuffle_ratio", "downsample_ratio", settings=joined)
+    known = all(is_whole(each, 1, 10**6) for each in (patch, image, tokens))
+    if merge is None and known:
+        merge = math.isqrt((image // patch) ** 2 // tokens)
+    elif merge is None and isinstance(shuffled, float) and 0 < shuffled <= 1:
+        merge = round(1 / shuffled)
+    elif merge is None:
+        merge = told("scale_factor", settings=joined) or 1
+    window, whole = told("window_size"), config.get("fullatt_block_indexes")
+    windows = is_whole(window, 1, 10**6) and is_whole(patch, 1, 10**6)
+    full = len(whole) if isinstance(whole, list) else 0
+    return Eye(
+        widths[0] if widths else told("hidden_size"),
+        blocks,
+        told("num_attention_heads", "num_heads", "attention_heads"),
+        patch,
+        merge,
+        image,
+        int(any(re.search(r"\.class_|cls_token", name) for name in tensors)),
+        window // patch if windows else 0,
+        full,
+    )
 
 
 def _has_both(tensors: Iterable[str]) -> bool:
@@ -447,7 +498,7 @@ class _Stack:
         if computed:
             assumed.append(f"Left out as computed: {named(computed, 3)}.")
         further = blocks if config["num_nextn_predict_layers"] else MOST_LAYERS
-        ahead = dict[int, None]()
+        ahead, stacks = dict[int, None](), dict[str, None]()
         for name, weight in self.tensors.items():
             packed = name.removesuffix("_blocks")
             if name in computed or name.endswith("_scales"):
@@ -456,10 +507,15 @@ class _Stack:
                 *rows, count, half = weight.shape
                 weight = weight._replace(shape=(*rows, count * half * 2), type="mxfp4")
             placed = _placed(packed, weight)
+            if inside := _IN_BLOCK.fullmatch(packed):
+                stacks[inside[1]] = None
             if placed.layer is not None and further <= placed.layer:
                 ahead[placed.layer] = None
                 continue
             weights[packed] = placed
+        if len(stacks) > 1:
+            problem = f"has more than one stack of blocks: {named(list(stacks), 3)}"
+            raise InputError("", problem, "give the language model alone")
         if ahead:
             assumed.append(f"Left out: {len(ahead)} blocks that predict further tokens.")
         return weights, assumed
@@ -539,6 +595,9 @@ def _parts(names: Iterable[str]) -> dict[str, str]:
     both = _has_both(names)
     found = {}
     for name in names:
+        if _SEEING.fullmatch(name):
+            found[name] = VISION
+            continue
         placed = _placed(name, Weight("", None, (1, 1), "float32"))
         vertex = placed.place if placed.layer is None else f"block.{placed.layer}"
         if both and placed.place != HEAD:

@@ -8,7 +8,13 @@ Vertices: ``embedding``, then ``block.0``, ``block.1``, … (or ``block.0.attent
 ``block.0.mlp``, …), ``norm``, and ``head``, whose output is the logits. Of a mixture of experts,
 ``block.0.experts`` may be a vertex of its own, behind ``block.0.mlp`` with norm, router and shared
 experts; or several groups of experts are, ``block.0.experts.0``, …, which need not wait for each
-other, and ``block.0.sum`` adds up what they and the router hand on. Each vertex hands its hidden
+other, and ``block.0.sum`` adds up what they and the router hand on. The cache may be a vertex of
+its own, too: ``block.0.attention`` with all projections hands queries, keys and values on to
+``block.0.cache``, which attends, and hands what it finds on to ``block.0.output``. That is on the
+device of ``block.0.attention``, from which it has the hidden states, and takes no time: the work
+of the projection behind the cache counts with those before. Of a model that also sees,
+``vision`` is a vertex before the embedding (:mod:`~optpart.interop.formats.llm_vision`), whose
+edge to it is there if it has images. Each vertex hands its hidden
 states on to the next: batch x tokens x hidden numbers; a router also hands on which experts every
 token uses, and with what weights. A group reads the states of all tokens and hands on a sum for
 each. Models of an encoder
@@ -60,6 +66,7 @@ from optpart.base.errors import InputError
 from optpart.base.limits import MOST_EXPERT_GROUPS, MOST_TOKENS, check_size
 from optpart.base.rounding import number as shortened
 from optpart.interop.formats.llm_experts import UNIFORM, Counts, Group, use_of
+from optpart.interop.formats.llm_vision import Tower, sight
 from optpart.interop.formats.operator_cost import (
     NORMALIZATION,
     RMS_NORMALIZATION,
@@ -97,8 +104,15 @@ EMBEDDING, ATTENTION, CROSS, MLP, NORM, HEAD = PLACES = (
 #: The part of a feed-forward that is a mixture of experts.
 EXPERTS = "experts"
 _SUM = "sum"
+VISION = "vision"
 
-GRANULARITIES = BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
+BLOCKS, HALVES, THIRDS = ("block", "attention+mlp", "attention+mlp+experts")
+#: The cache of a block may be apart from its attention.
+CACHE, OUTPUT = "cache", "output"
+_APART = f"+{CACHE}"
+GRANULARITIES = (
+    BLOCKS, HALVES, THIRDS, *(each.replace("+", f"{_APART}+", 1) for each in (HALVES, THIRDS)),
+)  # fmt: skip
 
 #: Far beyond any model; a count is a few digits in a file.
 MOST_LAYERS = 10_000
@@ -220,6 +234,8 @@ class Transformer:
         Whether its runtime gives such a head a copy.
     apart : bool
         Whether its runtime can place the experts of a block apart from the rest.
+    vision : Tower or None
+        What makes hidden states of images.
     assumed : tuple of str
     """
 
@@ -241,11 +257,15 @@ class Transformer:
     head_tied: bool | None = None
     copied: bool = False
     apart: bool = False
+    vision: Tower | None = None
     assumed: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> int:
-        """Number of parameters; a matrix that embedding and head share counts once."""
+        """Number of parameters of what reads words.
+
+        A matrix that embedding and head share counts once.
+        """
         own = sum(weight.elements for weight in self.weights)
         return own + (self.encoder.parameters if self.encoder else 0)
 
@@ -284,7 +304,7 @@ class Step:
         Type of the hidden states; by default the model's.
     granularity : {"block", "attention+mlp", "attention+mlp+experts"}, optional
         One, two or, of a mixture of experts, three vertices per block; by default as the runtime
-        of the file can place them.
+        of the file can place them. With ``attention+cache``, the cache of a block is apart.
     tied : {"share", "copy"}, optional
         If the head uses the matrix of the embedding: whether they share a device, or both hold
         it; by default as the runtime of the file does.
@@ -302,6 +322,13 @@ class Step:
         different ones as they can.
     expert_groups : int, optional
         Vertices that the experts of a block are split into, ≥ 2.
+    images : int, optional
+        Images in the prompt of every sequence, ≥ 0: their tokens are among those that are read. By
+        default none; what sees is held where it is part of a file, and with 0 also elsewhere.
+    image_size : int, optional
+        Pixels of a side of an image; by default as the model says.
+    words_only : bool
+        Whether what sees is left out.
 
     Raises
     ------
@@ -322,6 +349,9 @@ class Step:
     prefill_tokens: int | None = None
     expert_use: str | Path | Counts | None = None
     expert_groups: int | None = None
+    images: int | None = None
+    image_size: int | None = None
+    words_only: bool = False
 
     def __post_init__(self) -> None:
         if self.reserve is not None:
@@ -340,9 +370,17 @@ class Step:
             ("tokens", self.tokens),
             ("context", self.context),
             ("prefill_tokens", self.prefill_tokens),
+            ("images", self.images),
+            ("image_size", self.image_size),
         ):
-            if count is not None and not is_whole(count, 1, MOST_TOKENS):
-                raise InputError(place, shown(count), f"give a whole number of 1 to {MOST_TOKENS}")
+            least = 0 if place == "images" else 1
+            if count is not None and not is_whole(count, least, MOST_TOKENS):
+                remedy = f"give a whole number of {least} to {MOST_TOKENS}"
+                raise InputError(place, shown(count), remedy)
+        if self.words_only and self.images is not None:
+            raise InputError("words_only", "images are given", "leave one of both out")
+        if self.image_size is not None and not self.images:
+            raise InputError("image_size", "there are no images", "give images, or leave it out")
         if self.expert_groups is not None and not is_whole(
             self.expert_groups, 2, MOST_EXPERT_GROUPS
         ):
@@ -451,6 +489,12 @@ def chain(model: Transformer, step: Step) -> Workload:
         If the model's parts do not fit each other, a value of the step does not fit the model,
         or a count is beyond 2^63.
     """
+    if step.images is not None and model.vision is None:
+        raise InputError("images", "the model has nothing that sees", "leave the option out")
+    if model.vision is not None and step.words_only:
+        count = model.vision.parameters
+        said = f"Left out: {count:,} parameters of what sees; --images N, also 0, holds them."
+        model = replace(model, vision=None, assumed=(*model.assumed, said))
     encoder = None
     if model.encoder is not None:
         encoder = _Chain(check(model.encoder), replace(step, tied=None), "encoder.")
@@ -466,11 +510,16 @@ def chain(model: Transformer, step: Step) -> Workload:
                 "more than 2^63 operations or bytes",
                 "give smaller sizes, or fewer tokens",
             )
-        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=[vertex.output])
+        outputs = [vertex.output, *([vertex.beside] if vertex.beside else [])]
+        builder.vertex(vertex.name, vertex.flops, memory=vertex.memory, outputs=outputs)
     for each in chains:
         for v, vertex in enumerate(each.vertices):
-            for back in vertex.reads if v else ():
-                builder.edge(each.vertices[v - back].name, vertex.name)
+            for back in vertex.reads:
+                source = each.vertices[v - back]
+                # What jumps over a cache is what it does not need.
+                builder.edge(source.name, vertex.name, int(back > 1 and source.beside > 0))
+                if back > 1 and source.beside:
+                    builder.colocate(source.name, vertex.name)
         if each.shared:
             builder.colocate(*each.shared)
     if encoder is not None:
@@ -506,7 +555,8 @@ class _Cost(NamedTuple):
     """A vertex: its kind and precision, operations, bytes read and written, memory, output.
 
     ``crosses`` says whether it reads what the encoder ends with, ``cached`` which part of the
-    memory are keys and values, and ``reads`` how far before it those are whose output it reads.
+    memory are keys and values, ``reads`` how far before it those are whose output it reads, and
+    ``beside`` the size of a second output, for the vertex after the next.
     """
 
     name: str
@@ -520,6 +570,7 @@ class _Cost(NamedTuple):
     crosses: bool = False
     cached: int = 0
     reads: tuple[int, ...] = (1,)
+    beside: int = 0
 
 
 class _Chain:
@@ -564,25 +615,34 @@ class _Chain:
         #: Blocks with a mixture, by their order.
         mixtures = sorted({w.layer for w in model.weights if w.experts and w.layer is not None})
         self.mixture = {number: m for m, number in enumerate(mixtures)}
-        if step.granularity == THIRDS and not mixtures:
-            remedy = f"give {BLOCKS} or {HALVES}"
-            raise InputError("granularity", "the model has no experts", remedy)
-        self._check_groups()
+        self._check_granularity()
         apart = mixtures and (model.apart or step.expert_groups)
-        self.granularity = step.granularity or (THIRDS if apart else BLOCKS)
+        asked = step.granularity or (THIRDS if apart else BLOCKS)
+        self.cache, self.granularity = _APART in asked, asked.replace(_APART, "")
         size_of = model.experts, model.experts_used
         self.use = use_of(step.expert_use, size_of, len(mixtures), self.computed)
         self.hidden = self._states(self.computed)
         self.held: dict[tuple[str, int | None], list[Weight]] = defaultdict(list)
         for weight in model.weights:
             self.held[weight.place, weight.layer].append(weight)
-        self.vertices = self._costed()
-        self.shared = (self.vertices[0].name, self.vertices[-1].name) if self.shares else ()
+        #: How many images the step sees, and what each takes.
+        self.images = (step.images or 0) * (self.batch if self.mode == "prefill" else 1)
+        sees = model.vision if self.images else None
+        self.seen = sees and sight(sees, step.image_size)
+        self.vertices = [*self._vision(), *self._costed()]
+        self.shared = (self._named(EMBEDDING), self._named(HEAD)) if self.shares else ()
 
-    def _check_groups(self) -> None:
-        groups, granularity = self.step.expert_groups, self.step.granularity
-        if groups and granularity not in (None, THIRDS):
-            problem = f"{groups}, but blocks are split into {granularity}"
+    def _check_granularity(self) -> None:
+        groups, asked = self.step.expert_groups, self.step.granularity or ""
+        granularity = asked.replace(_APART, "")
+        if granularity == THIRDS and not self.mixture:
+            remedy = f"give {BLOCKS} or {asked.removesuffix(f'+{EXPERTS}')}"
+            raise InputError("granularity", "the model has no experts", remedy)
+        if granularity != asked and (not self.model.causal or self.prefix):
+            problem = "no decoder alone, with a cache of what it reads"
+            raise InputError("granularity", problem, f"give {granularity}")
+        if groups and granularity not in ("", THIRDS):
+            problem = f"{groups}, but blocks are split into {asked}"
             raise InputError("expert_groups", problem, f"give the granularity {THIRDS}")
         if groups and groups > self.model.experts:
             problem = f"{groups} groups of {self.model.experts} experts"
@@ -629,6 +689,37 @@ class _Chain:
     def _states(self, tokens: int) -> int:
         return size(self.activations, (tokens, self.model.hidden))
 
+    def _vision(self) -> list[_Cost]:
+        """Return the vertex that makes hidden states of images, if the model sees."""
+        tower, step, seen = self.model.vision, self.step, self.seen
+        if tower is None:
+            return []
+        if seen is None or not step.images:  # nothing is handed on, and nobody waits for it
+            return [_Cost(VISION, "NoOp", tower.type, 0, 0, 0, tower.bytes, 0, reads=())]
+        room = self.tokens if self.mode == "prefill" else self.prompt
+        if step.images * seen.tokens > room:
+            problem = f"{step.images} are {step.images * seen.tokens:,} tokens"
+            what = f"the step reads {room:,} of a prompt" if room else "decoding reads none"
+            remedy = "give mode prefill, or prefill_tokens, with room for them"
+            raise InputError("images", f"{problem}, but {what}", remedy)
+        pixels = size(self.activations, (self.images * 3 * seen.side**2,))
+        states = size(self.activations, (self.images * seen.states,))
+        tokens = self._states(self.images * seen.tokens)
+        read, written = tower.bytes + pixels + states, states + tokens
+        return [
+            _Cost(
+                name=VISION,
+                kind="TransformerBlock",
+                precision=tower.type,
+                flops=self.images * seen.flops,
+                read=read,
+                written=written,
+                memory=tower.bytes,
+                output=tokens,
+                reads=(),
+            )
+        ]
+
     def _embedding(self) -> _Cost:
         held = self.held[EMBEDDING, None]
         tokens = self.computed
@@ -647,15 +738,17 @@ class _Chain:
             written=self.hidden,
             memory=_bytes(held),
             output=self.hidden,
+            reads=(1,) if self.images else (),
         )
 
     def _block(self, number: int) -> list[_Cost]:
         attention, mlp = self._attention(number), self._of_block(MLP, number)
         if self.granularity == BLOCKS:
             return [self._whole(number, attention, self._feed_forward(number, MLP, mlp))]
+        attend = self._apart(number, attention) if self.cache else [attention]
         experts = [weight for weight in mlp if weight.experts]
         if self.granularity == HALVES or not experts:
-            return [attention, self._feed_forward(number, MLP, mlp)]
+            return [*attend, self._feed_forward(number, MLP, mlp)]
         # A number and a weight of 4 bytes for each expert that a token uses.
         chosen = self.computed * self.model.experts_used * 8
         router = self._feed_forward(number, MLP, [w for w in mlp if not w.experts])
@@ -670,7 +763,46 @@ class _Chain:
             part._replace(read=part.read + chosen, reads=(back,))
             for back, part in enumerate(parts, 1)
         ]
-        return [attention, router, *parts, *([self._sum(number, router, parts)] * (len(parts) > 1))]
+        return [*attend, router, *parts, *([self._sum(number, router, parts)] * (len(parts) > 1))]
+
+    def _apart(self, number: int, whole: _Cost) -> list[_Cost]:
+        """Return the projections of an attention, its cache, and what hands on what that finds."""
+        layer = self.model.layers[number]
+        flops, weights = self._product(self._of_block(ATTENTION, number))
+        new = layer.latent or layer.kv_heads * (layer.key_width + layer.value_width)
+        asks = size(self.activations, (self.computed, layer.heads * layer.key_width + new))
+        finds = size(self.activations, (self.computed, layer.heads * layer.value_width))
+        return [
+            whole._replace(
+                flops=flops,
+                read=weights + self.hidden + finds,
+                written=asks + self.hidden,
+                memory=whole.memory - whole.cached,
+                cached=0,
+                output=asks,
+                beside=self.hidden,
+            ),
+            whole._replace(
+                name=f"block.{number}.{CACHE}",
+                precision=self.kv_dtype,
+                flops=whole.flops - flops,
+                read=asks + whole.read - weights - self.hidden,
+                written=finds + whole.written - self.hidden,
+                memory=whole.cached,
+                output=finds,
+            ),
+            _Cost(
+                name=f"block.{number}.{OUTPUT}",
+                kind="NoOp",
+                precision=self.activations,
+                flops=0,
+                read=0,
+                written=0,
+                memory=0,
+                output=self.hidden,
+                reads=(1, 2),
+            ),
+        ]
 
     def _sum(self, number: int, router: _Cost, groups: Sequence[_Cost]) -> _Cost:
         return _Cost(
@@ -823,6 +955,8 @@ class _Chain:
         - queries, keys, values, and what the attention makes of them; or
         - both factors of a feed-forward and their product, and what every expert adds; or
         - the logits, of all tokens since any may be asked for.
+
+        What sees has its own, of one image at a time.
         """
         model, positions = self.model, self.sequences * self.context
         tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
@@ -838,7 +972,8 @@ class _Chain:
                         live = _share(live, model.experts_used, model.experts)
                         live += model.experts_used * model.hidden
                     most = max(most, live)
-        return _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
+        of_words = _COPIES * masks + 4 * tokens * (most + (_COPIES + 8) * model.hidden)
+        return max(of_words, 4 * self.seen.live if self.seen else 0)
 
     def _product(self, held: list[Weight], group: Group | None = None) -> tuple[int, int]:
         """Return the operations of all tokens with some weights, and the bytes of weights read."""
@@ -879,6 +1014,18 @@ class _Chain:
             f"One step computes {news} of {sequences} after {self.past:,} others; the cache has "
             f"room for {self.context:,} positions in {self.kv_dtype}."
         )
+        if model.vision is not None:
+            seen, sees = self.seen, model.vision
+            held = f"{sees.parameters:,} parameters in {sees.type}"
+            if seen is None:
+                yield f"What sees ({held}) is held, and sees nothing; --images N gives it images."
+            else:
+                images = "An image" if self.images == 1 else f"Each of {self.images:,} images"
+                yield (
+                    f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} "
+                    f"patches for what sees ({held}), and {seen.tokens:,} of the tokens that are "
+                    "read."
+                )
         if self.prompt:
             yield (
                 f"It also reads the last {self.prompt:,} of {self.context:,} tokens of a prompt, "
@@ -906,6 +1053,11 @@ class _Chain:
             yield (
                 "The experts of a block are a vertex of their own, since they may be on another "
                 f"device than its attention; --granularity {BLOCKS} keeps blocks whole."
+            )
+        if self.cache:
+            yield (
+                "The cache of a block, which attends, may be on another device than its "
+                "projections, whose work all counts before it."
             )
         if model.parallel and self.granularity != BLOCKS:
             yield (

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from optpart.interop.formats.llm import (
     chain,
     type_named,
 )
+from optpart.interop.formats.llm_vision import PATCH, TABLE, TOKEN, Eye, Tower, tower
 from optpart.problem.rational import shown
 from optpart.problem.workload import Workload
 
@@ -66,11 +68,15 @@ def read(name: str | Path, step: Step | None = None, *, weights: str | None = No
     InputError
         If there is no such model or type, or the step does not fit it.
     """
-    return chain(transformer(str(name), weights=weights), step or Step())
+    step = step or Step()
+    model, sees = transformer(str(name), weights=weights), _table()[str(name)].get("vision")
+    if sees is not None:
+        model = replace(model, vision=_tower(sees, model.activations))
+    return chain(model, replace(step, words_only=step.images is None))
 
 
 def transformer(name: str, *, weights: str | None = None) -> Transformer:
-    """Return a model; see :func:`read`."""
+    """Return a model that reads words; see :func:`read`."""
     sizes = _table().get(name)
     if sizes is None:
         raise InputError("", f"no model {shown(name)}", choice(name, names()))
@@ -130,6 +136,31 @@ def _layer(sizes: Mapping[str, Any]) -> Layer:
     width = sizes.get("head_width", sizes["hidden"] // heads)
     kv_heads, window = sizes.get("kv_heads", heads), sizes.get("window")
     return Layer(heads, kv_heads, width, width, window, chunked=sizes.get("chunked", False))
+
+
+def _tower(sizes: Mapping[str, Any], type: str) -> Tower:
+    """Return what sees: of blocks with biases and two norms that also shift."""
+    width, ffn, blocks = sizes["width"], sizes["ffn"], sizes["layers"]
+    eye = Eye(
+        width,
+        blocks,
+        sizes["heads"],
+        sizes["patch"],
+        sizes["merge"],
+        sizes["image"],
+        sizes.get("classes", 0),
+    )
+    rows = (sizes["image"] // sizes["patch"]) ** 2 + eye.classes
+    shapes = [
+        (PATCH, (width, 3 * sizes["patch"] ** 2)),
+        (TABLE, (rows, width)),
+        (TABLE, (sizes["vectors"] * width,)),
+        *[(PATCH, (blocks * width, width))] * 4,
+        *[(PATCH, (blocks * ffn, width))] * 2,
+        (TABLE, (blocks * (9 * width + ffn),)),
+        *[(TOKEN, tuple(shape)) for shape in sizes["projection"]],
+    ]
+    return tower(((place, Weight("", None, shape, type)) for place, shape in shapes), lambda: eye)
 
 
 def _is_mixture(sizes: Mapping[str, Any], number: int) -> bool:

@@ -1,8 +1,9 @@
 """Which part of a language model a vertex is, whatever it is called.
 
-The one place that knows names: as :mod:`optpart.interop.formats.llm` gives them (``embedding``,
-``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as modules are
-called in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``, ``lm_head``).
+The one place that knows names: as :mod:`optpart.interop.formats.llm` gives them (``vision``,
+``embedding``, ``block.3`` or ``block.3.attention`` and ``block.3.mlp``, ``norm``, ``head``), or as
+modules are called in transformers (``model.embed_tokens``, ``model.layers.3``, ``model.norm``,
+``lm_head``).
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from typing import NamedTuple
 
 from optpart.base.errors import InputError
 
-EMBEDDING, BLOCK, NORM, HEAD = PLACES = ("embedding", "block", "norm", "head")
+VISION, EMBEDDING, BLOCK, NORM, HEAD = PLACES = ("vision", "embedding", "block", "norm", "head")
 
 #: What to do about a name that is no part of a model.
 REMEDY = "give a language model that optpart read, or name vertices after modules"
 
 _BLOCK = re.compile(r"(?:.*\.)?(?:blocks?|blk|layers?|h)\.(\d+)(?:\.(.+))?")
 _OTHERS = (
+    (VISION, re.compile(r"(?:.*\.)?(?:vision|vision_tower|vision_model|visual)")),
     (
         EMBEDDING,
         re.compile(r"(?:.*\.)?(?:embeddings?|embed_tokens|embed_in|wte|wpe|tok_embeddings)"),

@@ -26,7 +26,7 @@ INDEX = ".index.json"
 _MOST_HEADER = 2**25
 _MOST_TENSORS = 200_000
 _MOST_FILES = 1_000
-_MOST_AXES = 4
+_MOST_AXES = 5  # of filters over images in turn
 
 _TENSOR_TYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",

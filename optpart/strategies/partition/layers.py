@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from optpart.base.errors import InputError, UnsupportedError
 from optpart.interop.formats.llm import EXPERTS
-from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, REMEDY, part_of
+from optpart.interop.formats.llm_parts import BLOCK, EMBEDDING, REMEDY, VISION, part_of
 from optpart.problem.instance import Instance
 from optpart.strategies.base import NoPlacementError, Partition
 
@@ -103,6 +103,9 @@ def layers_of(instance: Instance) -> Layers:
         parts = [part_of(name) for name in graph.names]
     except InputError as error:
         raise UnsupportedError(error.place, error.problem, error.remedy) from None
+    if any(part.place == VISION for part in parts):
+        problem = "also sees, and rules of runtimes split what reads words"
+        raise UnsupportedError(instance.name, problem, "use another method")
     halves = [(part.number, part.half) for part in parts if part.place == BLOCK]
     blocks = len({number for number, _ in halves})
     if not blocks or max(halves)[0] >= blocks:

@@ -13,7 +13,7 @@ from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
 from optpart.solution.result import Budget
-from optpart.testing.cycles import draw_cycles, draw_forks
+from optpart.testing.cycles import draw_caches, draw_cycles, draw_forks
 
 _BUDGET = Budget(seconds=60)
 _LIMITS = Limits(60, 1, 0, None)
@@ -120,10 +120,11 @@ def test_most_draws_that_repeat_are_solved_as_cycles():
     assert 30 <= sum(solved_so) <= 170
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_series_agrees_with_enumeration_on_paths_with_forks(seed, monkeypatch):
+@pytest.mark.parametrize(
+    "instance", [*map(draw_forks, range(24)), *map(draw_caches, range(24))], ids=lambda x: x.name
+)
+def test_series_agrees_with_enumeration_on_paths_with_forks(instance, monkeypatch):
     monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
-    instance = draw_forks(seed)
     expected = enumerate_all(instance, budget=_BUDGET)
     result = solve_series(instance, budget=_BUDGET)
 
@@ -157,6 +158,24 @@ def test_only_choices_of_a_fork_that_none_beats_are_steps():
     assert [(way.ticks, way.devices) for way in ways[0, 0]] == [(7, (0, 1)), (12, (1, 1))]
     assert [(way.ticks, way.devices) for way in ways[1, 1]] == [(6, (0, 1)), (10, (1, 1))]
     assert repeats(instance)
+
+
+def test_a_cache_without_memory_may_have_no_room_for_what_jumps_over_it(monkeypatch):
+    monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
+    outputs = [[1, 5], [1], []]
+    instance = path(
+        3,
+        vertices=[{"name": f"b{v}", "ops": 1, "outputs": x} for v, x in enumerate(outputs)],
+        edges=[["b0", "b1", 0], ["b0", "b2", 1], ["b1", "b2", 0]],
+        colocation=[["b0", "b2"]],
+        durations=[[1, None, None], [1, 1, None], [1, None, None]],
+        devices=[{"name": "a", "memory": 6}, {"name": "b"}, {"name": "c"}],
+        model={"memory": "refcount"},
+    )
+    # On a, the vertex between would hold 1 and 1 beside 5; crossing to b and back takes 2.
+    assert solve_series(instance, budget=_BUDGET).makespan == 5
+    *_, last = solve(path_of_cycles(Series(instance)), _LIMITS)
+    assert (last.bound, last.impossible) == (5, False)
 
 
 def path(blocks, *, bandwidth=1, **other):

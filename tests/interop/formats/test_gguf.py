@@ -361,3 +361,75 @@ def damaged(content, draw):
             case _:
                 content = content[: max(1, at)]
     return bytes(content)
+
+
+def mmproj(path, tensors=(), projector="gemma3", **settings):
+    """Write the file of what sees: two blocks of 64 numbers, and a projection to 256."""
+    out = writer.GGUFWriter(None, "clip")
+    out.add_string("clip.projector_type", projector)
+    given = {"block_count": 2, "embedding_length": 64, "attention.head_count": 4,
+             "image_size": 224, "patch_size": 14, **settings}  # fmt: skip
+    for key, value in given.items():
+        out.add_uint32(f"clip.vision.{key}", value)
+    shapes = {"v.patch_embd.weight": (64, 3, 14, 14), "v.position_embd.weight": (256, 64),
+              "mm.input_projection.weight": (64, 256), "v.post_ln.weight": (64,)}  # fmt: skip
+    for number in range(2):
+        shapes |= {f"v.blk.{number}.attn_q.weight": (64, 64),
+                   f"v.blk.{number}.ffn_up.weight": (128, 64)}  # fmt: skip
+    for name, shape in {**shapes, **dict(tensors)}.items():
+        size = 2 * math.prod(shape)
+        out.add_tensor_info(name, shape, np.dtype(np.float16), size, raw_dtype=TYPE.F16)
+    out.write_header_to_file(path)
+    out.write_kv_data_to_file()
+    out.write_ti_data_to_file()
+    out.close()
+    return path
+
+
+def test_what_sees_is_in_a_file_of_its_own(tmp_path):
+    model, sees = write(tmp_path / "m.gguf"), mmproj(tmp_path / "mmproj.gguf")
+    found = gguf.read(model, Step(mode="prefill", images=3), mmproj=sees)
+    inside = 588 * 64 + 2 * (64 + 128) * 64
+    flops = 2 * 256 * inside + 2 * 256**2 * (4 * 64 + 6 * 4) + 2 * 16 * 64 * 256
+    assert found.graph.names[0] == "vision"
+    assert found.work.flops[0] == 3 * flops
+    assert found.graph.memory[0] == 2 * (inside + 256 * 64 + 64 * 256 + 64)
+    assert found.graph.tensor_size[0] == 3 * 16 * 256 * 4
+    held = gguf.read(model, mmproj=sees)
+    assert (held.work.flops[0], held.graph.memory[0]) == (0, found.graph.memory[0])
+    both = [(name, shape, TYPE.F16) for name, shape in
+            (("v.blk.0.attn_q.weight", (64, 64)), ("mm.0.weight", (256, 64)))]  # fmt: skip
+    assert gguf.read(write(tmp_path / "b.gguf", [*llama(), *both])).graph.memory[0] == 2 * 320 * 64
+    (tmp_path / "q.gguf").write_bytes(mmproj(tmp_path / "x.gguf", projector="qwen2vl_merger",
+                                             n_wa_pattern=2).read_bytes())  # fmt: skip
+    step = Step(mode="prefill", images=1, image_size=224)
+    windows = gguf.read(model, step, mmproj=tmp_path / "q.gguf")
+    pairs = 256**2 + (8 * 8) ** 2 * 4
+    assert windows.work.flops[0] == (
+        2 * 256 * inside + pairs * (4 * 64 + 6 * 4) + 2 * 64 * 64 * 256
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"projector": "other"}, "vision tower, merge: 0; give the whole model, or leave --im"),
+        ({"tensors": {"a.blk.0.attn_q.weight": (64, 64)}}, "'a.blk.0.attn_q.weight': is of what h"),
+        ({"tensors": {"mm.input_projection.weight": (64, 128)}}, "makes no states of 256 numbers"),
+    ],
+)
+def test_what_does_not_see_for_this_model_is_refused(tmp_path, change, fault):
+    model, sees = write(tmp_path / "m.gguf"), mmproj(tmp_path / "mmproj.gguf", **change)
+    with pytest.raises(InputError) as error:
+        gguf.read(model, Step(mode="prefill", images=1), mmproj=sees)
+    assert fault in str(error.value)
+
+
+def test_what_sees_alone_is_no_language_model(tmp_path):
+    model, sees = write(tmp_path / "m.gguf"), mmproj(tmp_path / "mmproj.gguf")
+    with pytest.raises(InputError, match="holds what sees alone; give the language model, and thi"):
+        gguf.read(sees)
+    with pytest.raises(InputError, match="holds nothing that sees"):
+        gguf.read(model, mmproj=model)
+    with pytest.raises(InputError, match="images: the model has nothing that sees; leave the opt"):
+        gguf.read(model, Step(images=0))

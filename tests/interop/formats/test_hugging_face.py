@@ -1,11 +1,14 @@
 """Encoders, and encoders with decoders, of Hugging Face, by headers that are written by hand."""
 
+from dataclasses import replace
 from math import prod
 
 import pytest
+from language_plans import by_hand
 from transformer_folders import write
 
 from optpart.base.errors import InputError
+from optpart.exporters.device_map import device_map
 from optpart.interop.formats import detect, hugging_face, transformers_model
 from optpart.interop.formats.llm import Step
 
@@ -70,6 +73,16 @@ def test_an_encoder_reads_all_positions_at_once_and_keeps_no_cache(folder):
     assert int(work["block.0"]) == 2 * 16 * block // 4 + 16 * 16 * (4 * 8 + 6 * 2)
 
 
+def test_only_a_decoder_alone_has_a_cache_apart(folder):
+    step = Step(granularity="attention+cache+mlp")
+    for shapes, model in ((bert(), "bert"), (t5(), "t5")):
+        path = folder(shapes, model_type=model, num_hidden_layers=2, num_layers=2, d_model=8)
+        with pytest.raises(
+            InputError, match=r"granularity: no decoder alone, .*give attention.mlp"
+        ):
+            hugging_face.read(path, step)
+
+
 def test_an_encoder_has_no_step_of_decoding(folder):
     path = folder(bert(), model_type="bert", num_hidden_layers=2, max_position_embeddings=16)
     with pytest.raises(InputError, match="mode"):
@@ -129,7 +142,7 @@ def llama_4():
         {"layer_types": ["chunked_attention"] * 3 + ["full_attention"]},
     ],
 )
-def test_llama_4_reads_words_in_chunks_and_what_sees_is_left_out(folder, kinds):
+def test_llama_4_reads_words_in_chunks_and_holds_what_sees(folder, kinds):
     config = {
         "model_type": "llama4_text", "num_hidden_layers": 4, "num_local_experts": 4,
         "num_experts_per_tok": 1, "attention_chunk_size": 50, "tie_word_embeddings": False,
@@ -143,11 +156,79 @@ def test_llama_4_reads_words_in_chunks_and_what_sees_is_left_out(folder, kinds):
     assert memory["block.1.experts"] == 4 * 4 * (8 * 32 + 16 * 8)
     assert memory["block.1.mlp"] == 4 * (4 * 8 + 8 * 16)
     assert "block.0.experts" not in memory
-    assert f"Left out: {24 * 24 + 8 * 24} parameters of what sees; the model reads words only." in (
-        found.assumed
-    )
-    with pytest.raises(InputError, match=r"also sees .*give the language model alone"):
-        hugging_face.modules(path)
+    assert memory["vision"] == 4 * (24 * 24 + 8 * 24)
+    assert "vision" not in {name for edge in edges(found) for name in edge}
+    said = "What sees (768 parameters in float32) is held, and sees nothing; --images N gives it im"
+    assert any(each.startswith(said) for each in found.assumed)
+    words = hugging_face.read(path, replace(step, words_only=True))
+    assert "vision" not in words.graph.names
+    assert any(each.startswith("Left out: 768 parameters of what") for each in words.assumed)
+    with pytest.raises(InputError, match="vision tower, width: not known"):
+        hugging_face.read(path, Step(mode="prefill", images=1))
+
+
+def seeing(at, blocks, extra, **config):
+    """Return shapes and settings of a small decoder, and of what sees: blocks of 24 numbers."""
+    shapes = {"model.embed_tokens.weight": [20, 8], "lm_head.weight": [20, 8]}
+    shapes |= attention("model.layers.0.self_attn", ("q_proj", "k_proj", "v_proj", "o_proj"))
+    shapes |= {"model.layers.0.mlp.up_proj.weight": [16, 8], "model.norm.weight": [8], **extra}
+    for i in range(blocks):
+        shapes |= {f"{at}.{i}.attn.qkv.weight": [72, 24], f"{at}.{i}.mlp.fc1.weight": [48, 24]}
+    sees = {"patch_size": 14, "num_heads": 2, "depth": blocks, **config}
+    return shapes, {"num_hidden_layers": 1, "vision_config": sees}
+
+
+def test_what_sees_reads_images_before_the_embedding(folder):
+    at = "visual.merger.mlp"
+    extra = {"visual.patch_embed.proj.weight": [24, 3, 2, 14, 14], f"{at}.0.weight": [8, 96]}
+    shapes, config = seeing("visual.blocks", 3, extra, spatial_merge_size=2)
+    path = folder(shapes, **config)
+    step = {"mode": "prefill", "context": 40, "images": 2, "image_size": 112}
+    found = hugging_face.read(path, Step(**step, batch=3))
+    assert found.graph.names[:3] == ("vision", "embedding", "block.0")
+    assert {("vision", "embedding"), ("embedding", "block.0")} <= edges(found)
+    # Of 8 by 8 patches, each block multiplies with 120 x 24, and scores all pairs of both heads.
+    filters, inside = 24 * 3 * 2 * 14 * 14, 3 * 120 * 24
+    flops = 2 * 64 * (filters + inside) + 3 * 64**2 * (4 * 24 + 6 * 2) + 2 * 16 * 8 * 96
+    assert found.work.flops[0] == 3 * 2 * flops
+    assert held(found)["vision"] == 4 * (filters + inside + 8 * 96)
+    assert found.graph.tensor_size[0] == 3 * 2 * 16 * 8 * 2
+    assert found.work.written[0] == 3 * 2 * (16 * 8 + 3 * 64 * 24) * 2
+    # In windows of 4 by 4 patches but for one block, 64 of 64 x 64 pairs are left.
+    shapes, config = seeing("visual.blocks", 3, extra, spatial_merge_size=2,
+                            window_size=56, fullatt_block_indexes=[1])  # fmt: skip
+    windows = hugging_face.read(folder(shapes, **config), Step(**step, batch=3))
+    fewer = 2 * (64**2 - 4 * 16**2) * (4 * 24 + 6 * 2)
+    assert windows.work.flops[0] == 3 * 2 * (flops - fewer)
+    assert hugging_face.modules(path).vertices["visual"] == "vision"
+    placed = by_hand(dict.fromkeys(found.graph.names, "0") | {"vision": "cuda:1"})
+    assert '"visual": "cuda:1"' in device_map(placed, model=path).text
+    with pytest.raises(InputError, match=r"vision: its modules are called otherwise .*--model FO"):
+        device_map(placed, architecture="llama")
+
+
+@pytest.mark.parametrize(
+    ("step", "fault"),
+    [
+        ({"image_size": 42}, "image_size: 42 pixels are 3 patches of 14; give a multiple of 28"),
+        ({}, "image_size: is missing; the model sees images of any size"),
+        ({"image_size": 784}, "images: 1 are 784 tokens, but the step reads 40 of a prompt"),
+        ({"image_size": 28, "mode": "decode"}, "images: 1 are 1 tokens, but decoding reads none"),
+    ],
+)
+def test_images_that_do_not_fit_are_refused(folder, step, fault):
+    extra = {"visual.patch_embed.proj.weight": [24, 3, 14, 14]}
+    shapes, config = seeing("visual.blocks", 1, extra, spatial_merge_size=2)
+    step = Step(**{"mode": "prefill", "context": 40, "images": 1, **step})
+    with pytest.raises(InputError) as error:
+        hugging_face.read(folder(shapes, **config), step)
+    assert fault in str(error.value)
+
+
+def test_a_second_stack_of_blocks_is_refused(folder):
+    shapes, config = seeing("vpm.encoder.layers", 1, {})
+    with pytest.raises(InputError, match=r"more than one stack of blocks: model.layers, vpm.enc"):
+        hugging_face.read(folder(shapes, **config))
 
 
 def test_a_folder_with_a_configuration_alone_needs_transformers(folder, monkeypatch):

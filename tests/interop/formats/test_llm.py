@@ -156,6 +156,48 @@ def test_a_token_uses_some_experts_and_all_are_held():
         assert found[3] == 8 * MLP_BYTES
 
 
+def test_the_cache_may_be_a_vertex_between_projections():
+    step = Step(context=64, batch=2, tokens=3)
+    halves = chain(decoder(), replace(step, granularity="attention+mlp"))
+    apart = chain(decoder(), replace(step, granularity="attention+cache+mlp"))
+    names = [f"block.0.{part}" for part in ("attention", "cache", "output", "mlp")]
+    assert list(apart.graph.names[1:5]) == names
+    whole = vertex(halves, names[0])
+    projections, cache, output = (vertex(apart, name) for name in names[:3])
+    # Six tokens hand on 8 numbers of queries, 4 of keys and 4 of values, and get 8 numbers back.
+    asks, finds, hidden = 6 * 16 * 2, 6 * 8 * 2, 6 * 8 * 2
+    held = 2 * 64 * 8 * 2
+    assert output == (0, 0, 0, 0, hidden)
+    assert projections[0] == 2 * 6 * 192
+    assert projections[1:4] == (ATTENTION_BYTES + hidden + finds, asks + hidden, ATTENTION_BYTES)
+    assert cache == (whole[0] - projections[0], asks + held, finds + 6 * 8 * 2, held, finds)
+    assert whole[3] == ATTENTION_BYTES + held
+    assert vertex(apart, names[3]) == vertex(halves, names[3])
+    graph = apart.graph
+    joined = {(graph.names[u], graph.names[v], int(graph.tensor_size[t]))
+              for u, v, t in graph.edges() if "block.0." in graph.names[v]}  # fmt: skip
+    assert joined == {("embedding", names[0], hidden), (names[0], names[1], asks),
+                      (names[0], names[2], hidden), (names[1], names[2], finds),
+                      (names[2], names[3], hidden)}  # fmt: skip
+    together = [sorted(graph.names[v] for v in group) for group in graph.colocation]
+    assert together == [[f"block.{n}.attention", f"block.{n}.output"] for n in (0, 1)]
+    assert sum(apart.cached) == sum(halves.cached) == 2 * held
+
+
+def test_the_cache_of_a_named_model_is_apart():
+    # 61 blocks keep 512 + 64 numbers of a position; 128 heads ask with as many, and get 512 each.
+    step = Step(granularity="attention+cache+mlp+experts", context=1024)
+    found = llm_names.read("deepseek-v3", step)
+    graph = found.graph
+    assert len(graph) == 3 + 3 * 4 + 58 * 5
+    assert sum(found.cached) == 61 * 1024 * 576 * 2
+    assert {*vertex(found, "block.9.cache")[3:]} == {1024 * 576 * 2, 128 * 512 * 2}
+    assert vertex(found, "block.9.attention")[4] == (128 * 576 + 576) * 2
+    whole = llm_names.read("deepseek-v3", replace(step, granularity="attention+mlp+experts"))
+    assert sum(graph.memory.fractions()) == sum(whole.graph.memory.fractions())
+    assert sum(found.work.flops.tolist()) == sum(whole.work.flops.tolist())
+
+
 def test_experts_may_be_a_vertex_behind_their_router():
     router = tuple(Weight(MLP, number, (8, 8), "float32") for number in range(2))
     model = with_experts(decoder(), experts=8, used=2)
@@ -328,12 +370,33 @@ def test_llama_4_has_its_published_parameters_and_what_sees(name, whole, seeing)
     block = 4 * (1408 + 1) * 1408 + 2 * 1408 * 5632 + 5632 + 1408 + 4 * 1408
     tower = 34 * block + 588 * 1408 + 578 * 1408 + 4 * 1408
     model = llm_names.transformer(name)
+    sees = llm_names.read(name, Step(mode="prefill", images=1))
+    assert sees.graph.memory[0] == 2 * (whole - model.parameters)
+    assert sees.graph.tensor_size[0] == 144 * 5120 * 2
     assert whole - tower - (5632 + 4096 + 5120) * 4096 == model.parameters
     assert round(model.active_parameters / 1e9) == 17
     assert (model.experts, model.experts_used) == (seeing, 1)
     mixtures = {each.layer for each in model.weights if each.experts}
     assert mixtures == set(range(48) if seeing == 16 else range(1, 48, 2))
     assert [n for n, layer in enumerate(model.layers) if layer.window is None] == [*range(3, 48, 4)]
+
+
+def test_gemma_3_has_its_published_parameters_and_what_sees():
+    # The checkpoint's total, 27,432,406,640; 256 tokens of an image.
+    found = llm_names.read("gemma-3-27b", Step(mode="prefill", images=1))
+    assert found.graph.memory[0] == 2 * (27432406640 - llm_names.published("gemma-3-27b"))
+    assert found.graph.tensor_size[0] == 256 * 5376 * 2
+    # Two operations per weight and patch, and those of 16 heads; 256 tokens are projected.
+    inside = 588 * 1152 + 27 * (4 * 1152**2 + 2 * 1152 * 4304)
+    scores = 27 * 4096**2 * (4 * 1152 + 6 * 16)
+    assert found.work.flops[0] == 2 * 4096 * inside + scores + 2 * 256 * 1152 * 5376
+    held = llm_names.read("gemma-3-27b", Step(images=0))
+    assert (held.work.flops[0], held.graph.memory[0]) == (0, found.graph.memory[0])
+    without = llm_names.read("gemma-3-27b")
+    assert without.graph.names[0] == "embedding"
+    assert "Left out: 423,060,336 parameters of what sees; --images N, also 0, holds them." in (
+        without.assumed
+    )
 
 
 def test_three_of_four_blocks_of_llama_4_hold_a_chunk():

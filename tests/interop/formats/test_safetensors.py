@@ -252,7 +252,7 @@ ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
         (packed({"a": 1}), "tensor 'a': not an object; "),
         (packed({"a": ENTRY | {"dtype": "F5"}}), "tensor 'a': unknown type 'F5'; give one of F64"),
         (packed({"a": ENTRY | {"dtype": []}}), "tensor 'a': unknown type []; "),
-        (packed({"a": ENTRY | {"shape": [-1]}}), "tensor 'a': shape [-1]; give at most 4 lengths"),
+        (packed({"a": ENTRY | {"shape": [-1]}}), "tensor 'a': shape [-1]; give at most 5 lengths"),
         (packed({"a": ENTRY | {"shape": [True]}}), "tensor 'a': shape [True]; "),
         (packed({"a": ENTRY | {"data_offsets": [0, 9]}}), "tensor 'a': offsets [0, 9] do not fit"),
         (packed({"a": ENTRY}), "tensor 'a': is of no attention, feed-forward, norm, embedding or"),

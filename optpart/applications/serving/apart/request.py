@@ -148,7 +148,7 @@ def read(
 
 def _path(model: str | Path, **reading: Any) -> Workload:
     """Read one phase of a model, whose vertices must be a path."""
-    found = read_workload(model, granularity=BLOCKS, **reading)
+    found = read_workload(model, granularity=BLOCKS, words_only=True, **reading)
     edges = zip(found.graph.edge_source.tolist(), found.graph.edge_target.tolist(), strict=True)
     if {*edges} != {*pairwise(range(len(found.graph)))}:
         raise InputError("", "is more than one chain of blocks", "give a decoder alone", str(model))
