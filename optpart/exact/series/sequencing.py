@@ -96,9 +96,9 @@ class Sequencing(Struct):
 def sequenced(body: Body, s: Sequencing, end: int, direct: int, limit: int, most: int) -> Any:
     """Return a lower bound of the time until the cut vertex can start, and that of a schedule.
 
-    The third value is the number of lower bounds that it took. The schedule is sought among the *active* ones, in which no vertex could start earlier without
+    The schedule is sought among the *active* ones, in which no vertex could start earlier without
     delaying another; one of them is optimal. Once the lower bound reaches the limit, the second
-    value is −1.
+    value is −1. The third value is the number of lower bounds that it took.
 
     Parameters
     ----------
