@@ -364,6 +364,9 @@ def refresh(chosen: Sequence[str], budget: Budget) -> None:
         if row["version"] == __version__ and float(row["seconds"]) >= budget.seconds
     }
     todo = [name for name in places if name not in done and library.certificate(name) is None]
+    if not todo:
+        text = f"all {len(places)} are certified, or had {budget.seconds:g} s of this version"
+        print(text, file=sys.stderr)
     for number, name in enumerate(todo, 1):
         before = read_rows().get(name, {})
         index([name], budget, anew=True)

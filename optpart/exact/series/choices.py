@@ -149,13 +149,14 @@ def choices(
 
     Let ``T`` be the time from the end of the cut vertex before the part to the start of the one
     after it. ``T`` is at least the length of each chain of the part, with its crossings; the load
-    of each device, since all vertices of the part run between the two; and the crossing between
-    the two. So it is at least every weighted mean of these. For given weights, such a mean is a sum
-    over the vertices and links of the chains, as is the cost of memory. So the least
-    continuation of a partial choice is known exactly: for the chain in work, it depends on the
-    device of its last vertex alone, and every other chain adds its least. A partial choice is left
-    once the mean and the cost reach the limit for some weights and some dual. Where a chain begins,
-    new weights suit what is decided by then.
+    of each device, and how long it waits if it runs anything, since all vertices of the part run
+    between the two; the crossing between the two; and what decided chains take in any order. So it
+    is at least every weighted mean of these. For given weights, such a mean is a sum over the
+    vertices and links of the chains, as is the cost of memory. So the least continuation of a
+    partial choice is known exactly: for the chain in work, it depends on the device of its last
+    vertex alone, and every other chain adds its least. A partial choice is left once the mean and
+    the cost reach the limit for some weights and some dual. Where a chain begins, new weights suit
+    what is decided by then.
 
     Invariant of the loop: the vertices before position ``x`` have devices, and the memory that they
     take counts as used.

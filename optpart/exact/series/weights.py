@@ -1,4 +1,4 @@
-"""Weighted means of what bounds the time of a part: its chains, its devices, and a crossing."""
+"""Weighted means of what bounds the time of a part: its chains, its devices, and the whole."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Tables(Struct):
     Attributes
     ----------
     weight : ndarray, means × kinds
-        Of each chain, each device, and the crossing between the cut vertices.
+        Of each chain, each device, and what the whole part takes at least.
     rest : ndarray, means × m × k
         What follows each vertex in its chain, including the way out.
     begin : ndarray, means × (chains + 1)
