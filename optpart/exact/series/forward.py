@@ -23,6 +23,9 @@ _COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 200
 #: Share of the time that is left for one search.
 _ONE_SEARCH = 1 / 6
 
+#: Share of the time that is left for the slowest part of a pass.
+_SLOWEST = 0.3
+
 #: Columns of each enumeration that join the pool.
 _POOLED = 200
 
@@ -119,6 +122,8 @@ class Forward:
     _crowded: list[tuple[int, _Labels]] = field(default_factory=list)
     _orders: int = ORDERS
     _pace: Pace = field(default_factory=Pace)
+    # Seconds of the slowest part of the last pass, for each label that it might have kept.
+    _per_label: float = 0.0
 
     @property
     def series(self) -> Series:
@@ -162,9 +167,17 @@ class Forward:
         dropped = 0 if pooled else NEVER
         self._crowded.clear()
         trail: list[_Step] = []
+        begin, slowest = clock.now(), 0.0
+        # What a part takes grows with the labels; the slowest has to end in time.
+        pace = 0.0 if pooled else self._per_label
+        if pace > 0.0:
+            beam = max(1, min(beam, int(_SLOWEST * (deadline - begin) / pace)))
         for i, stretch in enumerate(series.stretches):
-            if clock.now() > deadline:
+            slowest, begin = max(slowest, clock.now() - begin), clock.now()
+            if begin + pace * beam > deadline:
                 return None
+            if not pooled:
+                self._per_label = slowest / beam
             if stretch.alone:
                 columns = (
                     self._pooled(i, labels, upper, deadline)
