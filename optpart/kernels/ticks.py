@@ -235,7 +235,7 @@ def _sizes(instance: Instance) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def quantum(
-    instance: Instance, makespan: Fraction | None = None, most: int = MAX_HORIZON
+    instance: Instance, makespan: Fraction | None = None, most: int | None = None
 ) -> Fraction | None:
     """Return the largest time that divides all times of an instance.
 
@@ -243,7 +243,8 @@ def quantum(
     ----------
     makespan : Fraction, optional
         A known upper bound of the makespan; by default, the length of the serial schedule.
-    most : int
+    most : int, optional
+        By default :data:`MAX_HORIZON`.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def quantum(
     for number in others:
         top, bottom = math.gcd(top, number.numerator), math.lcm(bottom, number.denominator)
     step = Fraction(top, bottom) or Fraction(1)
-    return step if horizon / step <= most else None
+    return step if horizon / step <= (most or MAX_HORIZON) else None
 
 
 def _tabulate(cls: type[Grid], instance: Instance, scale: Fraction, exact: bool) -> Grid:

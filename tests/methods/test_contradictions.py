@@ -31,14 +31,14 @@ METHODS = [
 ]
 
 
-def pair(*, only_b: bool = False, durations: Any = None) -> Instance:
-    """Return a chain of two colocated vertices, on two devices."""
-    graph = (
+def pair(*, only_b: bool = False, together: bool = True, durations: Any = None) -> Instance:
+    """Return a chain of two vertices, colocated by default, on two devices."""
+    builder = (
         GraphBuilder()
         .vertex("u", 2, devices=["b"] if only_b else None).vertex("v", 1)
-        .edge("u", "v", None).colocate("u", "v")
-        .build()
+        .edge("u", "v", None)
     )  # fmt: skip
+    graph = (builder.colocate("u", "v") if together else builder).build()
     return Instance(graph, Cluster.of([Device("a"), Device("b")]), durations=durations)
 
 
@@ -47,6 +47,8 @@ CASES: list[tuple[Instance, dict[str, Any], str]] = [
     (pair(only_b=True), {"device_order": ["a"]}, GROUP),
     (pair(durations=[[1, 3], [None, 0]]), {"device_order": ["a"]}, GROUP),
     (pair(only_b=True), {"placement": {"v": "a"}}, "v is fixed to a, where it may not run"),
+    (pair(only_b=True, together=False), {"placement": {"u": "a"}},
+     "u is fixed to a, where it may not run"),
     (pair(), {"placement": {"u": "a", "v": "b"}},
      "u and v are colocated but fixed to different devices"),
     (pair(), {"placement": {"u": "b"}, "device_order": ["a"]},
