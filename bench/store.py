@@ -6,6 +6,7 @@ row is not measured again: to measure anew, remove rows, or write to another fol
 
 from __future__ import annotations
 
+import argparse
 import errno
 import fcntl
 import json
@@ -14,7 +15,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import optpart
+from optpart.base.files import ANY, write_text
 
 #: Parameters of a run, or what came out of it; only what JSON has.
 Values = dict[str, Any]
@@ -122,6 +124,34 @@ class Store:
         """Return the row of a run, made now unless there is one."""
         known = self.known(run)
         return self.append(run, call()) if known is None else known
+
+
+def make_page(
+    doc: str | None,
+    name: str,
+    seconds: float,
+    runs: Callable[[float], Iterable[Runs]],
+    page: Callable[[list[Row]], str],
+) -> None:
+    """Run the command of a bench: make what is missing, and write its page.
+
+    Parameters
+    ----------
+    doc : str
+        Of the bench; its first line describes the command.
+    name : str
+        Of the bench, its store and its page.
+    seconds : float
+        The default of the time limit, which ``runs`` gets.
+    """
+    parser = argparse.ArgumentParser(name, description=(doc or "").splitlines()[0])
+    parser.add_argument("--time-limit", type=float, default=seconds)
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
+    given = parser.parse_args()
+    store = Store(given.output / f"{name}.jsonl")
+    for run, call in runs(given.time_limit):
+        print(*run.values(), store.run(run, call).result, flush=True)
+    write_text(given.output / f"{name}.md", page(store.rows()), ANY)
 
 
 def _line(row: Row) -> str:

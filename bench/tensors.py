@@ -12,16 +12,14 @@ row is not run again.
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import optpart as op
 from bench.output import machine, markdown
-from bench.store import RESULTS, Row, Store, Values
-from optpart.base.files import ANY, write_text
+from bench.store import Row, Runs, Values, make_page
 from optpart.interop.formats.cluster_toml import loads_named
 
 _CPU = '{of = "epyc-9654", name = "cpu", memory = "768 GB"}'
@@ -105,20 +103,14 @@ def page(rows: list[Row]) -> str:
     ])  # fmt: skip
 
 
-def main() -> None:
-    """Make what is missing, and write the table."""
-    parser = argparse.ArgumentParser("tensors", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--time-limit", type=float, default=30.0)
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    store = Store(given.output / "tensors.jsonl")
+def runs(seconds: float) -> Iterator[Runs]:
+    """Yield all runs."""
     for cluster, model, step in product(CLUSTERS, MODELS, STEPS | IN_GROUPS | APART):
         if step in IN_GROUPS and MODELS[model] == HALVES:
             continue
-        run = {"cluster": cluster, "model": model, "step": step, "seconds": given.time_limit}
-        print(*run.values(), store.run(run, partial(measured, **run)).result, flush=True)
-    write_text(given.output / "tensors.md", page(store.rows()), ANY)
+        run = {"cluster": cluster, "model": model, "step": step, "seconds": seconds}
+        yield run, partial(measured, **run)
 
 
 if __name__ == "__main__":
-    main()
+    make_page(__doc__, "tensors", 30.0, runs, page)

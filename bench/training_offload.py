@@ -11,29 +11,32 @@ What has a row is not run again.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from functools import partial
 from itertools import groupby, product
-from pathlib import Path
 
 import optpart as op
 from bench.output import machine, markdown
-from bench.store import RESULTS, Row, Store, Values
+from bench.store import Row, Runs, Values, make_page
 from bench.training_pipelines import TIMES
-from optpart.base.files import ANY, write_text
 from optpart.interop.generate.training_pipeline import training_pipeline
 
 LIMITS = {2: (1,), 3: (2,), 4: (2, 3)}
 OFFLOAD = (None, 10, 20)
 
 
-def runs(seconds: float) -> Iterator[Values]:
+def runs(seconds: float) -> Iterator[Runs]:
     """Yield all runs; those that differ in offloading follow one another."""
     for p, m in product(LIMITS, (4, 6, 8)):
         for limit, offload in product(LIMITS[p], OFFLOAD):
-            yield {"devices": p, "microbatches": m, "memory": limit, "offload": offload,
-                   "seconds": seconds}  # fmt: skip
+            run: Values = {
+                "devices": p,
+                "microbatches": m,
+                "memory": limit,
+                "offload": offload,
+                "seconds": seconds,
+            }
+            yield run, partial(measured, run)
 
 
 def measured(run: Values) -> Values:
@@ -84,18 +87,10 @@ def table(rows: list[Row]) -> Iterator[str]:
     yield markdown(head, lines)
 
 
-def main() -> None:
-    """Make what is missing, and write the table."""
-    parser = argparse.ArgumentParser("training_offload", description=__doc__.splitlines()[0])
-    parser.add_argument("--time-limit", type=float, default=10.0)
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    store = Store(given.output / "training_offload.jsonl")
-    for run in runs(given.time_limit):
-        print(*run.values(), store.run(run, partial(measured, run)).result, flush=True)
-    page = "\n".join(table(store.rows())) + "\n"
-    write_text(given.output / "training_offload.md", page, ANY)
+def page(rows: list[Row]) -> str:
+    """Return the page."""
+    return "\n".join(table(rows)) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    make_page(__doc__, "training_offload", 10.0, runs, page)

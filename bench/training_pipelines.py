@@ -12,18 +12,15 @@ optimum. What has a row is not run again.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import optpart as op
 from bench.output import machine, markdown
-from bench.store import RESULTS, Row, Store, Values
+from bench.store import Row, Runs, Values, make_page
 from optpart.base.errors import UnsupportedError
-from optpart.base.files import ANY, write_text
 from optpart.interop.generate.training_pipeline import training_pipeline
 
 ORDERS = ("gpipe", "1f1b", "zb-h1", "zb-h2", "zb-v", "dualpipe-v")
@@ -42,14 +39,21 @@ MEMORY: dict[str, Callable[[int], int | None]] = {
 }
 
 
-def runs(seconds: float) -> Iterator[Values]:
+def runs(seconds: float) -> Iterator[Runs]:
     """Yield all runs."""
     for shape, p, m, memory, times in product(
         ("line", "V"), (2, 4, 8), (4, 8, 16), MEMORY, TIMES
     ):  # fmt: skip
         if m >= p:
-            yield {"shape": shape, "devices": p, "microbatches": m, "memory": memory,
-                   "times": times, "seconds": seconds}  # fmt: skip
+            run: Values = {
+                "shape": shape,
+                "devices": p,
+                "microbatches": m,
+                "memory": memory,
+                "times": times,
+                "seconds": seconds,
+            }
+            yield run, partial(measured, run)
 
 
 def instance_of(run: Values) -> op.Instance:
@@ -110,18 +114,10 @@ def table(rows: list[Row]) -> Iterator[str]:
     yield markdown(head, lines)
 
 
-def main() -> None:
-    """Make what is missing, and write the table."""
-    parser = argparse.ArgumentParser("training_pipelines", description=__doc__.splitlines()[0])
-    parser.add_argument("--time-limit", type=float, default=20.0)
-    parser.add_argument("-o", "--output", type=Path, default=RESULTS)
-    given = parser.parse_args()
-    store = Store(given.output / "training_pipelines.jsonl")
-    for run in runs(given.time_limit):
-        print(*run.values(), store.run(run, partial(measured, run)).result, flush=True)
-    page = "\n".join(table(store.rows())) + "\n"
-    write_text(given.output / "training_pipelines.md", page, ANY)
+def page(rows: list[Row]) -> str:
+    """Return the page."""
+    return "\n".join(table(rows)) + "\n"
 
 
 if __name__ == "__main__":
-    main()
+    make_page(__doc__, "training_pipelines", 20.0, runs, page)
