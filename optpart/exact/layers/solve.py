@@ -20,15 +20,13 @@ import numpy as np
 from optpart.base import clock
 from optpart.base.errors import UnsupportedError
 from optpart.exact.layers.layer import Layer, Sizes, sizes
-from optpart.exact.series.block_path import induced
 from optpart.exact.series.parts import Part, parts
 from optpart.exact.symmetry import interchangeable_devices
 from optpart.kernels.ticks import Grid, quantum
-from optpart.problem.durations import Durations
 from optpart.problem.feasibility import contradiction
 from optpart.problem.graph import Graph
+from optpart.problem.induced import durations_of, induced
 from optpart.problem.instance import Instance
-from optpart.problem.rational import RationalArray
 from optpart.solution.goal import Goal
 from optpart.solution.job import Job, method
 from optpart.solution.record import Record
@@ -245,21 +243,13 @@ class _Solve:
 
     def _layer(self, stage: Stage, given: dict[int, int]) -> Layer:
         """Return a part alone; the cut vertex before it takes no time."""
-        instance, vertices, k = self.instance, _alone(stage), self.instance.devices
-        possible = instance.vertex_allowed[vertices]
-        for i, v in enumerate(vertices):
-            if v in given:
-                possible[i] = np.arange(k) == given[v]
-        times = RationalArray.from_fractions(
-            instance.duration(v, d) if possible[i, d] and v != stage.before else Fraction(0)
-            for i, v in enumerate(vertices)
-            for d in range(k)
-        ).reshape(len(vertices), k)
+        instance, vertices = self.instance, _alone(stage)
+        before = {v: d for v, d in given.items() if v == stage.before}
         alone = Instance(
             induced(instance.graph, vertices),
             instance.cluster,
             instance.model,
-            Durations(times, possible),
+            durations_of(instance, vertices, given, before),
         )
         grid = Grid.at(alone, self.grid.scale, exact=True)
         place = {v: i for i, v in enumerate(vertices)}

@@ -20,15 +20,13 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optpart.base import clock
 from optpart.exact.series.dual import Dual
 from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.problem import Series
 from optpart.exact.solve import solve
-from optpart.problem.durations import Durations
-from optpart.problem.graph import Graph
+from optpart.problem.induced import durations_of, induced, tensors_among
 from optpart.problem.instance import Instance
 from optpart.problem.rational import RationalArray
 from optpart.solution.result import Budget, Status
@@ -174,7 +172,7 @@ class BlockPath:
             v = block.vertices[0]
             if len(block.vertices) > 1 or not block.closed or links.mates[v] or links.apart[v]:
                 continue
-            tensors = _tensors(instance.graph, block.with_before)
+            tensors = tensors_among(instance.graph, block.with_before)
             if len(tensors) > 1:
                 continue
             for d, e in list(arcs):
@@ -231,23 +229,15 @@ class BlockPath:
         """
         instance = self.instance
         vertices = block.with_before
-        possible = instance.vertex_allowed[vertices]
-        times = RationalArray.from_fractions(
-            instance.duration(v, d) if possible[i, d] and v != block.before else Fraction(0)
-            for i, v in enumerate(vertices)
-            for d in range(instance.devices)
-        ).reshape(len(vertices), instance.devices)
-        if block.before >= 0:
-            possible[0] = np.arange(instance.devices) == ends[0]
-        if block.closed:
-            possible[-1] &= np.arange(instance.devices) == ends[1]
+        given = {vertices[-1]: ends[1]} if block.closed else {}
+        durations = durations_of(instance, vertices, given, {block.before: ends[0]})
         place = {v: i for i, v in enumerate(vertices)}
         for v in vertices:
             group = [place[w] for w in (v, *self.series.links.mates[v]) if w in place]
-            if not possible[group].all(axis=0).any():
+            if not durations.possible[group].all(axis=0).any():
                 return None
         graph = induced(instance.graph, vertices)
-        return Instance(graph, instance.cluster, instance.model, Durations(times, possible))
+        return Instance(graph, instance.cluster, instance.model, durations)
 
     def _joined(self, path: list[tuple[int, int]]) -> Schedule:
         """Put the schedules of all blocks one after the other."""
@@ -264,7 +254,7 @@ class BlockPath:
             for i, v in enumerate(block.vertices, first):
                 placement[v] = arc.schedule.placement[i]
                 start[v] = offset + arc.schedule.start[i]
-            tensors = _tensors(instance.graph, block.with_before)
+            tensors = tensors_among(instance.graph, block.with_before)
             transfers = arc.schedule.transfers
             rows += [
                 (tensors[int(t)], int(d), offset + transfers.start[j], offset + transfers.end[j])
@@ -357,48 +347,4 @@ def _moved(schedule: Schedule, to: list[int]) -> Schedule:
         change[schedule.placement],
         schedule.start,
         Transfers(transfers.tensor, change[transfers.target], transfers.start, transfers.end),
-    )
-
-
-def _edges(graph: Graph, vertices: list[int]) -> list[int]:
-    inside = np.isin(graph.edge_source, vertices) & np.isin(graph.edge_target, vertices)
-    found: list[int] = np.flatnonzero(inside).tolist()
-    return found
-
-
-def _tensors(graph: Graph, vertices: list[int]) -> list[int]:
-    """Return the tensors between some vertices, in the order of :func:`induced`."""
-    return sorted({int(graph.edge_tensor[e]) for e in _edges(graph, vertices)})
-
-
-def induced(graph: Graph, vertices: list[int]) -> Graph:
-    """Return some vertices, in this order, with all that is between them."""
-    place = {v: i for i, v in enumerate(vertices)}
-    edges, tensors = _edges(graph, vertices), _tensors(graph, vertices)
-    number = {tensor: i for i, tensor in enumerate(tensors)}
-
-    chosen = np.array(vertices, dtype=np.int64)
-
-    def numbers(found: list[int]) -> NDArray[np.int32]:
-        return np.array(found, dtype=np.int32)
-
-    return Graph(
-        tuple(graph.names[v] for v in vertices),
-        graph.ops.take(chosen),
-        graph.memory.take(chosen),
-        tuple(graph.device_types[v] for v in vertices),
-        {place[v]: names for v, names in graph.allowed_devices.items() if v in place},
-        numbers([place[int(graph.tensor_vertex[t])] for t in tensors]),
-        graph.tensor_output[np.array(tensors, dtype=np.int64)],
-        graph.tensor_size.take(np.array(tensors, dtype=np.int64)),
-        {number[t]: matrix for t, matrix in graph.tensor_delay.items() if t in number},
-        numbers([place[int(graph.edge_source[e])] for e in edges]),
-        numbers([place[int(graph.edge_target[e])] for e in edges]),
-        numbers([number[int(graph.edge_tensor[e])] for e in edges]),
-        tuple(
-            tuple(place[v] for v in group if v in place)
-            for group in graph.colocation
-            if sum(v in place for v in group) > 1
-        ),
-        tuple((place[v], place[w]) for v, w in graph.separation if v in place and w in place),
     )

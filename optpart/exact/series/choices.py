@@ -413,7 +413,7 @@ def _mean(
     chains, kinds = tables.begin.shape[1] - 1, weight.shape[1]
     own = _own(chains, kinds)
     c = steps.chain[x]
-    idle = setting.idle[e, d] if trail.runs[d] == 0 else 0
+    busy = _busy(steps, setting, trail, e, x, d)
     largest = np.int64(-NEVER)
     for t in range(len(weight)):
         if kinds + c < t < own:
@@ -423,9 +423,8 @@ def _mean(
             trail.base[t]
             + trail.made[x, t]
             + weight[t, kinds - 1] * trail.least[x]
-            + w * steps.way[x, before, d]
-            + (w + weight[t, chains + d]) * steps.run[x, d]
-            + weight[t, chains + d] * idle
+            + w * (steps.way[x, before, d] + steps.run[x, d])
+            + weight[t, chains + d] * busy
             + (setting.cost[j, x, d] << SCALE)
             + tables.rest[t, x, d]
             + tables.begin[t, c + 1]
@@ -435,6 +434,12 @@ def _mean(
         if j == 0:
             largest = max(largest, total)
     return largest
+
+
+@inner
+def _busy(steps: Steps, setting: Setting, trail: Trail, e: int, x: int, d: int) -> Any:
+    """Return what a vertex adds to its device: its run and, if it is the first, the waiting."""
+    return steps.run[x, d] + (setting.idle[e, d] if trail.runs[d] == 0 else 0)
 
 
 @inner
@@ -454,15 +459,14 @@ def _add(
     own = _own(chains, kinds)
     c = steps.chain[x]
     far = steps.way[x, before, d] + (steps.out[e, x, d] if steps.last[x] else 0)
-    idle = setting.idle[e, d] if trail.runs[d] == 0 else 0
+    busy = _busy(steps, setting, trail, e, x, d)
     for t in range(len(weight)):
         if kinds + c < t < own:
             continue
         w = weight[t, c]
         trail.made[x + 1, t] = (
             trail.made[x, t]
-            + w * far
-            + (w + weight[t, chains + d]) * steps.run[x, d]
-            + weight[t, chains + d] * idle
+            + w * (far + steps.run[x, d])
+            + weight[t, chains + d] * busy
             + (setting.cost[max(0, t - own + 1), x, d] << SCALE)
         )
