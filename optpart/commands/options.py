@@ -276,7 +276,7 @@ class LanguageModel:
     images: Annotated[
         int | None,
         typer.Option(
-            help="Of a language model that also sees: images in the prompt of each sequence.",
+            help="Of a language model with a vision tower: images in the prompt of each sequence.",
             min=0,
             max=MOST_TOKENS,
         ),
@@ -290,11 +290,11 @@ class LanguageModel:
         ),
     ] = None
     words_only: Annotated[
-        bool, typer.Option("--words-only", help="Leave out what sees of a language model.")
+        bool, typer.Option("--words-only", help="Leave out the vision tower of a language model.")
     ] = False
-    mmproj: Annotated[Path | None, typer.Option(help="Of a GGUF model: the file of what sees.")] = (
-        None
-    )
+    mmproj: Annotated[
+        Path | None, typer.Option(help="Of a GGUF model: the file of its vision tower.")
+    ] = None
     weights: Annotated[
         str | None, typer.Option(help="Of a model by name: type of its weights, such as q4_K.")
     ] = None

@@ -116,7 +116,7 @@ def chain_of(plan: Plan) -> Chain:
     # Halves of a block have no order of their own but that in which they are executed.
     links.sort(key=lambda e: (PLACES.index(e.place), e.number, start[e.vertex], position[e.vertex]))
     for before, after in pairwise(links):
-        # What sees comes first, unless it has no images; then its time tells nothing.
+        # A vision tower comes first, unless it has no images; then its time tells nothing.
         if before.place != VISION and start[before.vertex] > start[after.vertex]:
             problem = f"starts before {before.vertex!r}, which is before it in the model"
             raise InputError(f"vertex {after.vertex!r}", problem, REMEDY)

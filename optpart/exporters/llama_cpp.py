@@ -10,7 +10,7 @@ The rules are those of its sources in 2026:
 - ``--override-tensor`` moves tensors whose names match a pattern, the first of several
   (``parse_tensor_buffer_overrides``). A head that uses the matrix of the embedding goes by the
   name of the embedding.
-- What sees is on a device of its own choice, ``--mmproj-device``, or on the processor,
+- The vision tower is on a device of its own choice, ``--mmproj-device``, or on the processor,
   ``--no-mmproj-offload``; it is no layer.
 - Buffers of a device at an RPC server are called ``RPC``, its number there, and the server; the
   device itself is called ``RPC`` and its number among those of all servers in the order of
@@ -68,7 +68,7 @@ _TIED = (
     "--override-tensor moves both of them or neither."
 )
 _SEES = (
-    "llama.cpp is given what sees by --mmproj FILE. Before version b10541, it had no "
+    "llama.cpp is given the vision tower by --mmproj FILE. Before version b10541, it had no "
     "--mmproj-device, and the environment variable MTMD_BACKEND_DEVICE instead."
 )
 _NUMBERS = (
@@ -101,7 +101,7 @@ class _Placed:
     order : tuple of str
         Devices of the plan, processors first.
     sees : str or None
-        The device of what sees.
+        The device of the vision tower.
     cached : bool
         Whether the processor has all caches.
     """

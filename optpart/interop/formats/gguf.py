@@ -16,8 +16,8 @@ The sizes come from the types and shapes of the tensors, as they are quantised. 
 and what else shapes do not tell come from the entries ``general.architecture`` and
 ``ARCHITECTURE.…``. Any decoder whose tensors have llama.cpp's names for attention and
 feed-forward is read; state-space and latent attention layers are refused. See
-:mod:`~optpart.interop.formats.llm` for vertices, sizes in bytes, and what counts as work. What sees
-(tensors ``v.…`` and ``mm.…``) is in the same file, or in one of its own (``mmproj``).
+:mod:`~optpart.interop.formats.llm` for vertices, sizes in bytes, and what counts as work. A vision
+tower (tensors ``v.…`` and ``mm.…``) is in the same file, or in one of its own (``mmproj``).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _WINDOW_PERIODS = {"gemma2": 2, "gpt-oss": 2, "cohere2": 4, "gemma3": 6, "llama4
 #: Architectures whose windows stand side by side, and their length if the file has none.
 _CHUNKS = {"llama4": 8192}
 
-#: What sees, what it looks up, and what every token is multiplied with.
+#: The vision tower, what it looks up, and what every token is multiplied with.
 _SEEING = re.compile(r"(?:v|mm)\..+")
 _LOOKED_UP, _OF_TOKENS = re.compile(r"v\.(?:position_embd|class_embd).*"), re.compile(r"mm\..+")
 #: Patches of a side of the square that becomes a token, where the file does not tell.
@@ -140,7 +140,7 @@ def read(
     step : Step, optional
         By default, decoding one token of one sequence.
     mmproj : path, optional
-        The file of what sees, if the model's own does not hold it.
+        The file of the vision tower, if the model's own does not hold it.
 
     Raises
     ------
@@ -153,10 +153,10 @@ def read(
         words = {name: w for name, w in header.tensors.items() if not _SEEING.fullmatch(name)}
         vision = _tower(header)
         if vision is not None and "token_embd.weight" not in words:
-            problem = "holds what sees alone"
+            problem = "holds a vision tower alone"
             raise InputError("", problem, "give the language model, and this file with --mmproj")
         if vision is not None and mmproj is not None:
-            raise InputError("mmproj", "the model itself holds what sees", "leave it out")
+            raise InputError("mmproj", "the model itself holds its vision tower", "leave it out")
         model = _transformer(replace(header, tensors=words), Path(path))
         if mmproj is not None:
             vision = _beside(Path(mmproj), model.hidden)
@@ -369,12 +369,12 @@ class _Entries:
 
 
 def _beside(path: Path, hidden: int) -> Tower:
-    """Read what sees of a model with so many hidden numbers from a file of its own."""
+    """Read the vision tower of a model with so many hidden numbers from a file of its own."""
     with FaultsOf(path):
         header = _header(path)
         found = _tower(header)
         if found is None:
-            raise InputError("", "holds nothing that sees (v.…)", "give the mmproj file of a model")
+            raise InputError("", "holds no vision tower (v.…)", "give the mmproj file of a model")
         shapes = [w.shape for name, w in header.tensors.items() if _OF_TOKENS.fullmatch(name)]
         if shapes and not any(hidden in shape for shape in shapes):
             problem = f"makes no states of {hidden} numbers, as the model has them"
@@ -383,13 +383,15 @@ def _beside(path: Path, hidden: int) -> Tower:
 
 
 def _tower(header: _Header) -> Tower | None:
-    """Return what sees, if the file holds it."""
+    """Return the vision tower, if the file holds one."""
     sees = {name: weight for name, weight in header.tensors.items() if _SEEING.fullmatch(name)}
     if not any(weight.is_matrix for weight in sees.values()):
         return None
     hears = next((name for name in header.tensors if name.startswith("a.")), None)
     if hears is not None:
-        raise InputError(f"tensor {shown(hears)}", "is of what hears", "give what sees alone")
+        raise InputError(
+            f"tensor {shown(hears)}", "is of an audio tower", "give the vision tower alone"
+        )
     entries, own = header.entries, header.entries.get("general.architecture")
 
     def told(key: str) -> Any:

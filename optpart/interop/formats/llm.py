@@ -12,7 +12,7 @@ other, and ``block.0.sum`` adds up what they and the router hand on. The cache m
 its own, too: ``block.0.attention`` with all projections hands queries, keys and values on to
 ``block.0.cache``, which attends, and hands what it finds on to ``block.0.output``. That is on the
 device of ``block.0.attention``, from which it has the hidden states, and takes no time: the work
-of the projection behind the cache counts with those before. Of a model that also sees,
+of the projection behind the cache counts with those before. Of a model with a vision tower,
 ``vision`` is a vertex before the embedding (:mod:`~optpart.interop.formats.llm_vision`), whose
 edge to it is there if it has images. Each vertex hands its hidden
 states on to the next: batch x tokens x hidden numbers; a router also hands on which experts every
@@ -324,11 +324,11 @@ class Step:
         Vertices that the experts of a block are split into, ≥ 2.
     images : int, optional
         Images in the prompt of every sequence, ≥ 0: their tokens are among those that are read. By
-        default none; what sees is held where it is part of a file, and with 0 also elsewhere.
+        default none; the vision tower is held where it is part of a file, with 0 also elsewhere.
     image_size : int, optional
         Pixels of a side of an image; by default as the model says.
     words_only : bool
-        Whether what sees is left out.
+        Whether the vision tower is left out.
 
     Raises
     ------
@@ -490,10 +490,12 @@ def chain(model: Transformer, step: Step) -> Workload:
         or a count is beyond 2^63.
     """
     if step.images is not None and model.vision is None:
-        raise InputError("images", "the model has nothing that sees", "leave the option out")
+        raise InputError("images", "the model has no vision tower", "leave the option out")
     if model.vision is not None and step.words_only:
         count = model.vision.parameters
-        said = f"Left out: {count:,} parameters of what sees; --images N, also 0, holds them."
+        said = (
+            f"Left out: {count:,} parameters of the vision tower; --images N, also 0, holds them."
+        )
         model = replace(model, vision=None, assumed=(*model.assumed, said))
     encoder = None
     if model.encoder is not None:
@@ -956,7 +958,7 @@ class _Chain:
         - both factors of a feed-forward and their product, and what every expert adds; or
         - the logits, of all tokens since any may be asked for.
 
-        What sees has its own, of one image at a time.
+        The vision tower has its own, of one image at a time.
         """
         model, positions = self.model, self.sequences * self.context
         tokens = min(_AT_A_TIME, positions) if model.causal else self.batch * self.tokens
@@ -1018,13 +1020,16 @@ class _Chain:
             seen, sees = self.seen, model.vision
             held = f"{sees.parameters:,} parameters in {sees.type}"
             if seen is None:
-                yield f"What sees ({held}) is held, and sees nothing; --images N gives it images."
+                yield (
+                    f"The vision tower ({held}) is held, and sees nothing; --images N gives it "
+                    "images."
+                )
             else:
                 images = "An image" if self.images == 1 else f"Each of {self.images:,} images"
                 yield (
                     f"{images} of {seen.side:,} by {seen.side:,} pixels is {seen.patches:,} "
-                    f"patches for what sees ({held}), and {seen.tokens:,} of the tokens that are "
-                    "read."
+                    f"patches for the vision tower ({held}), and {seen.tokens:,} of the tokens "
+                    "that are read."
                 )
         if self.prompt:
             yield (

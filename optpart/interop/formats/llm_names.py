@@ -139,7 +139,7 @@ def _layer(sizes: Mapping[str, Any]) -> Layer:
 
 
 def _tower(sizes: Mapping[str, Any], type: str) -> Tower:
-    """Return what sees: of blocks with biases and two norms that also shift."""
+    """Return a vision tower: of blocks with biases and two norms that also shift."""
     width, ffn, blocks = sizes["width"], sizes["ffn"], sizes["layers"]
     eye = Eye(
         width,

@@ -104,7 +104,7 @@ def layers_of(instance: Instance) -> Layers:
     except InputError as error:
         raise UnsupportedError(error.place, error.problem, error.remedy) from None
     if any(part.place == VISION for part in parts):
-        problem = "also sees, and rules of runtimes split what reads words"
+        problem = "has a vision tower, and rules of runtimes split the language model alone"
         raise UnsupportedError(instance.name, problem, "use another method")
     halves = [(part.number, part.half) for part in parts if part.place == BLOCK]
     blocks = len({number for number, _ in halves})

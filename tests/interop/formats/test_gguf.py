@@ -364,7 +364,7 @@ def damaged(content, draw):
 
 
 def mmproj(path, tensors=(), projector="gemma3", **settings):
-    """Write the file of what sees: two blocks of 64 numbers, and a projection to 256."""
+    """Write the file of a vision tower: two blocks of 64 numbers, and a projection to 256."""
     out = writer.GGUFWriter(None, "clip")
     out.add_string("clip.projector_type", projector)
     given = {"block_count": 2, "embedding_length": 64, "attention.head_count": 4,
@@ -414,7 +414,10 @@ def test_what_sees_is_in_a_file_of_its_own(tmp_path):
     ("change", "fault"),
     [
         ({"projector": "other"}, "vision tower, merge: 0; give the whole model, or leave --im"),
-        ({"tensors": {"a.blk.0.attn_q.weight": (64, 64)}}, "'a.blk.0.attn_q.weight': is of what h"),
+        (
+            {"tensors": {"a.blk.0.attn_q.weight": (64, 64)}},
+            "'a.blk.0.attn_q.weight': is of an audio tower",
+        ),
         ({"tensors": {"mm.input_projection.weight": (64, 128)}}, "makes no states of 256 numbers"),
     ],
 )
@@ -427,9 +430,11 @@ def test_what_does_not_see_for_this_model_is_refused(tmp_path, change, fault):
 
 def test_what_sees_alone_is_no_language_model(tmp_path):
     model, sees = write(tmp_path / "m.gguf"), mmproj(tmp_path / "mmproj.gguf")
-    with pytest.raises(InputError, match="holds what sees alone; give the language model, and thi"):
+    with pytest.raises(
+        InputError, match="holds a vision tower alone; give the language model, and thi"
+    ):
         gguf.read(sees)
-    with pytest.raises(InputError, match="holds nothing that sees"):
+    with pytest.raises(InputError, match="holds no vision tower"):
         gguf.read(model, mmproj=model)
-    with pytest.raises(InputError, match="images: the model has nothing that sees; leave the opt"):
+    with pytest.raises(InputError, match="images: the model has no vision tower; leave the opt"):
         gguf.read(model, Step(images=0))

@@ -116,7 +116,7 @@ def test_latent_attention_keeps_one_vector_for_all_heads(folder):
 
 
 def llama_4():
-    """Return the shapes of four blocks, of which every second is a mixture, and of what sees."""
+    """Return the shapes of four blocks, every second a mixture, and of a vision tower."""
     at = "language_model.model"
     shapes = {f"{at}.embed_tokens.weight": [20, 8], f"{at}.norm.weight": [8]}
     shapes["language_model.lm_head.weight"] = [20, 8]
@@ -158,17 +158,22 @@ def test_llama_4_reads_words_in_chunks_and_holds_what_sees(folder, kinds):
     assert "block.0.experts" not in memory
     assert memory["vision"] == 4 * (24 * 24 + 8 * 24)
     assert "vision" not in {name for edge in edges(found) for name in edge}
-    said = "What sees (768 parameters in float32) is held, and sees nothing; --images N gives it im"
+    said = (
+        "The vision tower (768 parameters in float32) is held, and sees nothing; --images N gives "
+        "it im"
+    )
     assert any(each.startswith(said) for each in found.assumed)
     words = hugging_face.read(path, replace(step, words_only=True))
     assert "vision" not in words.graph.names
-    assert any(each.startswith("Left out: 768 parameters of what") for each in words.assumed)
+    assert any(
+        each.startswith("Left out: 768 parameters of the vision tower") for each in words.assumed
+    )
     with pytest.raises(InputError, match="vision tower, width: not known"):
         hugging_face.read(path, Step(mode="prefill", images=1))
 
 
 def seeing(at, blocks, extra, **config):
-    """Return shapes and settings of a small decoder, and of what sees: blocks of 24 numbers."""
+    """Return shapes and settings of a small decoder, and of a tower: blocks of 24 numbers."""
     shapes = {"model.embed_tokens.weight": [20, 8], "lm_head.weight": [20, 8]}
     shapes |= attention("model.layers.0.self_attn", ("q_proj", "k_proj", "v_proj", "o_proj"))
     shapes |= {"model.layers.0.mlp.up_proj.weight": [16, 8], "model.norm.weight": [8], **extra}

@@ -394,8 +394,9 @@ def test_gemma_3_has_its_published_parameters_and_what_sees():
     assert (held.work.flops[0], held.graph.memory[0]) == (0, found.graph.memory[0])
     without = llm_names.read("gemma-3-27b")
     assert without.graph.names[0] == "embedding"
-    assert "Left out: 423,060,336 parameters of what sees; --images N, also 0, holds them." in (
-        without.assumed
+    assert (
+        "Left out: 423,060,336 parameters of the vision tower; --images N, also 0, holds them."
+        in (without.assumed)
     )
 
 
