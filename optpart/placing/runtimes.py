@@ -283,7 +283,9 @@ def place_model(
     made = costed(read, devices, "roofline")
     tell(list(made.remarks))
     end = clock.now() + seconds
-    rule = _by_rule(row, read, made.instance)
+    rule, missing = _by_rule(row, read, made.instance)
+    if missing:
+        tell([missing])
     start = rule if rule is not None and rule.schedule is not None else None
     whole = not any(name.endswith(".attention") for name in read.graph.names)
     limit = seconds * _FIRST if row.in_order and whole else seconds
@@ -314,11 +316,14 @@ def _read(model: str | Path, row: Runtime, reading: Mapping[str, Any]) -> Worklo
     return workload(model, **reading)
 
 
-def _by_rule(row: Runtime, read: Workload, instance: Instance) -> Result | None:
-    """Place a language model by the runtime's own rule, where it has one that applies."""
-    if not row.rule or not read.sequences or registry.supports(row.rule[0], instance):
-        return None
-    return registry.run(row.rule[0], Job(instance))
+def _by_rule(row: Runtime, read: Workload, instance: Instance) -> tuple[Result | None, str]:
+    """Place a language model by the runtime's own rule, or say why that does not apply."""
+    if not row.rule or not read.sequences:
+        return None, ""
+    rule, called = row.rule
+    if reason := registry.supports(rule, instance):
+        return None, f"Not compared with {called}: the model {reason}."
+    return registry.run(rule, Job(instance)), ""
 
 
 def _speed(

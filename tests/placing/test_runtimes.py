@@ -96,6 +96,9 @@ def test_what_sees_is_placed_too(desk):
     options = {"weights": "q4_K", "images": 1, "mode": "prefill", "context": 512, "seconds": 20}
     found = runtimes.place_model("gemma-3-27b", desk, **options)
     assert found.result.status == "OPTIMAL"
+    assert found.rule is None
+    missing = "Not compared with llama.cpp --fit: the model has a vision tower, and rules"
+    assert any(remark.startswith(missing) for remark in found.remarks)
     device = found.result.placement["vision"].upper()
     option = "--no-mmproj-offload" if device == "CPU" else f"--mmproj-device {device}"
     assert f" {option}" in found.command
