@@ -25,6 +25,7 @@ UNCERTIFIED = {
     "inception-v1-server-tight",
     "inception-v1-workstation-free",
     "inception-v2-server-free",
+    "inception-v2-server-tight",
     "inception-v2-workstation-free",
     "llama-3-70b-decode-server-tight",
     "montage-12",
