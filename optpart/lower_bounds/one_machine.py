@@ -47,6 +47,9 @@ _ROUNDS = 10
 _CHUNK = 64
 _STEPS = 50_000_000
 
+#: Ancestors one after another that cannot delay a vertex; none before them is then looked at.
+_QUIET = 64
+
 #: Edges times devices; beyond, tables of delays take too much memory, and nothing is sharpened.
 _MAX_CELLS = 20_000_000
 
@@ -318,6 +321,7 @@ class Sharpening:
     def _begun_work(self) -> _Work:
         """Return the scratch, which copies share, ready for a pass."""
         self._work.mark.fill(-1)
+        self._work.seen.fill(-1)
         self._work.members[:] = np.bincount(self.unit, minlength=len(self.possible))
         return self._work
 
@@ -523,8 +527,8 @@ class _Work(Struct):
         The vertex and its ancestors, later ones first.
     rank : ndarray of int32, length n
         The place of each of them in that list.
-    mark : ndarray of int64, length n
-        The last position at which a vertex was an ancestor.
+    mark, seen : ndarray of int64, length n
+        The last position at which a vertex was an ancestor, and had a row of what follows.
     if_here, if_away, bound : ndarray of int64, n × k
         Of each ancestor, in their order; see `_look_back`.
     here, there, end : ndarray of int64, length k
@@ -549,6 +553,7 @@ class _Work(Struct):
     ancestor: Ints
     rank: Ints
     mark: Longs
+    seen: Longs
     if_here: LongMatrix
     if_away: LongMatrix
     bound: LongMatrix
@@ -584,6 +589,7 @@ class _Work(Struct):
             ancestor=ints(),
             rank=ints(),
             mark=longs(n),
+            seen=longs(n),
             if_here=longs(n, k),
             if_away=longs(n, k),
             bound=longs(n, k),
@@ -657,23 +663,29 @@ def _lineage(side: _Side, s: _Work, position: int) -> Any:
 
 
 @inner
-def _look_back(side: _Side, times: _Times, now: _Pass, s: _Work, size: int) -> None:
+def _look_back(
+    side: _Side, times: _Times, now: _Pass, s: _Work, position: int, size: int, quiet: int
+) -> Any:
     """Bound the start of ``ancestor[0]`` on each device for each case that another is remote.
 
     ``if_here[i,d]`` and ``if_away[i,d]`` become the least time from the end of ``ancestor[i]``, on
     ``d`` or remote, to that start. All devices are looked at together, because what depends on the
     vertices alone would otherwise be looked up for each of them.
+
+    Return how many ancestors have been looked at: those up to the last of so many ``quiet`` ones
+    that none of their bounds exceeds ``least``. In a large graph, most ancestors are too far away.
     """
     unit, duration, possible, head = times.unit, times.duration, times.possible, times.head
     near, far, fastest, remote, away = now.near, now.far, now.fastest, now.remote, now.away
     here, there, if_here, if_away, bound = s.here, s.there, s.if_here, s.if_away, s.bound
     k = duration.shape[1]
-    for a in range(size):
-        for d in range(k):
-            if_here[a, d] = if_away[a, d] = bound[a, d] = 0
     v = s.ancestor[0]
+    if_here[0], if_away[0], bound[0] = 0, 0, 0
+    last = 0
     for a in range(size):
         x = s.ancestor[a]
+        if a - last > quiet:
+            return a
         if unit[x] == unit[v]:
             for d in range(k):
                 bound[a, d] = NEVER
@@ -684,6 +696,8 @@ def _look_back(side: _Side, times: _Times, now: _Pass, s: _Work, size: int) -> N
             for d in range(k):
                 least = max(bound[a, d], away[x, d] + if_away[a, d])
                 bound[a, d] = min(NEVER, least)
+                if least > s.least[d]:
+                    last = a
                 after = duration[x, d] + if_here[a, d]
                 here[d] = after if possible[unit[x], d] else NEVER
                 after = min(NEVER, fastest[x, d] + if_away[a, d])
@@ -691,6 +705,10 @@ def _look_back(side: _Side, times: _Times, now: _Pass, s: _Work, size: int) -> N
         for j in range(side.start[x], side.start[x + 1]):
             w = side.before[j]
             b = s.rank[w]
+            if s.seen[w] != position:
+                s.seen[w] = position
+                for d in range(k):
+                    if_here[b, d] = if_away[b, d] = bound[b, d] = 0
             if unit[w] == unit[x]:
                 for d in range(k):
                     if_here[b, d] = max(if_here[b, d], here[d])
@@ -703,6 +721,7 @@ def _look_back(side: _Side, times: _Times, now: _Pass, s: _Work, size: int) -> N
                     arrival = max(remote[j, d], head[x, d])
                     least = min(min(NEVER, arrival + here[d]), bound[a, d])
                     bound[b, d] = max(bound[b, d], least)
+    return size
 
 
 @inner
@@ -745,7 +764,7 @@ def _ancestors_of(side: _Side, times: _Times, now: _Pass, s: _Work, position: in
                 end[e] = NEVER if head[w, e] >= NEVER else head[w, e] + duration[w, e]
             cross(now.remote[j], end, side.tensor[j], side.crossings)
     size: int = _lineage(side, s, position)
-    _look_back(side, times, now, s, size)
+    size = _look_back(side, times, now, s, position, size, n)
     _of_units(times.unit, s, size)
     return size
 
@@ -818,14 +837,10 @@ def _is_stale(side: _Side, times: _Times, now: _Pass, v: int, brief: bool) -> An
 
 
 @inner
-def _gather(side: _Side, times: _Times, now: _Pass, s: _Work, v: int, size: int) -> None:
-    """Fill in the least start of ``v`` on each device, and the ancestors that may raise it."""
+def _gather(times: _Times, s: _Work, size: int) -> None:
+    """Raise the least start of the vertex on each device, and list the ancestors that may do so."""
     unit, possible, bound, least, jobs = times.unit, times.possible, s.bound, s.least, s.jobs
     k = len(least)
-    for d in range(k):
-        jobs[d], least[d] = 0, NEVER
-        if possible[unit[v], d]:
-            least[d] = _arrivals(side, times, now.remote, v, d)
     for a in range(1, size):
         u = unit[s.ancestor[a]]
         for d in range(k):
@@ -885,10 +900,14 @@ def _raise_heads(
         v = side.order[position]
         if not _is_stale(side, times, now, v, brief):
             continue
+        for d in range(k):
+            s.jobs[d], least[d] = 0, NEVER
+            if possible[unit[v], d]:
+                least[d] = _arrivals(side, times, now.remote, v, d)
         size = _lineage(side, s, position)
-        _look_back(side, times, now, s, size)
+        size = _look_back(side, times, now, s, position, size, _QUIET)
         _of_units(unit, s, size)
-        _gather(side, times, now, s, v, size)
+        _gather(times, s, size)
         devices = 0
         for d in range(k):
             for b in range(s.jobs[d]):

@@ -8,7 +8,7 @@ from optpart.base import clock
 from optpart.lower_bounds.best import BOUNDS, BRIEF, Bound, best_bound, largest
 from optpart.problem.instance import Instance
 
-#: The slower bounds respect their time limit up to this many vertices.
+#: The slowest bounds respect their time limit up to this many vertices.
 BOUNDED = 6000
 
 #: Above this many vertices, long paths leave to intervals what few bounds see in the time of a
@@ -41,7 +41,7 @@ def intervals(workers: int, seed: int = 0) -> Bound:
 def bounded(
     instance: Instance, seconds: float, makespan: Fraction | None, *, brief: bool = False
 ) -> Fraction | None:
-    """Return a lower bound of the makespan, on large instances by the cheap bounds alone.
+    """Return a lower bound of the makespan, on large instances by the quicker bounds alone.
 
     On others, those that a search has computed before are not computed again.
 
@@ -70,5 +70,7 @@ def bounded(
         others.append(intervals(workers=1))
         left = max(0.0, deadline - clock.now())
         return largest([cases, best_bound(instance, left, makespan, among=others)]).value
-    cheap = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
-    return best_bound(instance, seconds, makespan, among=cheap).value
+    quick = [x for x in BOUNDS.values() if x.cost == "cheap" and x.name not in _IMPLIED]
+    if not brief:
+        quick.append(BOUNDS["one-machine"])
+    return best_bound(instance, seconds, makespan, among=quick).value
