@@ -33,6 +33,7 @@ UNCERTIFIED = {
     "resnet-50-workstation-tight",
     "shufflenet-server-tight",
     "shufflenet-workstation-tight",
+    "small-60-8-ccr0.1-t-g-loose-s43",
     "squeezenet-workstation-tight",
     "zfnet-512-workstation-tight",
 }
