@@ -23,13 +23,19 @@ def certificates_of(tier: str) -> list[Path]:
     )
 
 
+def row_of(text: str) -> Sum:
+    terms, _, least = text.partition(" >= ")
+    words = terms.split()
+    row = dict(zip(words[1::2], map(int, words[::2]), strict=True))
+    assert len(row) == len(words) // 2
+    return row, int(least)
+
+
 def opb(text: str) -> list[Sum]:
     rows = []
     for line in text.splitlines():
         if not line.startswith("*"):
-            terms, _, least = line.removesuffix(" ;").partition(" >= ")
-            words = terms.split()
-            rows.append((dict(zip(words[1::2], map(int, words[::2]), strict=True)), int(least)))
+            rows.append(row_of(line.removesuffix(" ;")))
     header = re.match(r"\* #variable= (\d+) #constraint= (\d+)\n", text)
     assert header is not None
     assert int(header[2]) == len(rows)
@@ -68,14 +74,49 @@ def divided(total: Sum, divisor: int) -> Sum:
     return row, least + sum(a for a in row.values() if a < 0)
 
 
+def always(total: Sum) -> bool:
+    return sum(a for a in total[0].values() if a < 0) >= total[1]
+
+
+def introduced(line: str, seen: set[str], before: tuple[str, Sum] | None) -> tuple[str, Sum] | None:
+    """Return the variable and the row of a line ``red``; nothing unless it may be added.
+
+    Only the row just before may have the variable. With the value of the witness, the new row must
+    be true, and that row must follow if the new one is false.
+    """
+    text, _, witness = line.removeprefix("red ").partition(" ; ")
+    row, least = row_of(text)
+    name, arrow, value = witness.split()
+    assert (arrow, value in "01") == ("->", True)
+    older = [before[1]] if before is not None and before[0] == name else []
+    if name in seen and not older:
+        return None
+
+    def after(total: Sum) -> Sum:
+        left = total[0].get(name, 0) * int(value)
+        return {x: a for x, a in total[0].items() if x != name}, total[1] - left
+
+    right = after((row, least)), *(plus(after(old), (row, least - 1)) for old in older)
+    seen.update(row, [name])
+    return (name, (row, least)) if all(map(always, right)) else None
+
+
 def veripb_refutes(rows: list[Sum], proof: str) -> bool:
-    """Add, multiply, saturate and divide as the lines ``pol`` say; the last must be 0 ≥ 1."""
-    head, number, *sums, output, conclusion, end = proof.splitlines()
+    """Check the lines ``pol`` (add, multiply, saturate, divide) and ``red``; the last is 0 ≥ 1."""
+    head, number, *lines, output, conclusion, end = proof.splitlines()
     assert (head, number) == ("pseudo-Boolean proof version 2.0", f"f {len(rows)}")
-    assert conclusion == f"conclusion UNSAT : {len(rows) + len(sums)}"
+    assert conclusion == f"conclusion UNSAT : {len(rows) + len(lines)}"
     assert (output, end) == ("output NONE", "end pseudo-Boolean proof")
-    known = [*rows]
-    for line in sums:
+    known, seen = [*rows], {x for row, _ in rows for x in row}
+    before = None
+    for line in lines:
+        if line.startswith("red "):
+            before = introduced(line, seen, before)
+            if before is None:
+                return False
+            known.append(before[1])
+            continue
+        before = None
         words = line.split()
         assert words[0] == "pol"
         stack: list[Sum] = []
@@ -90,8 +131,9 @@ def veripb_refutes(rows: list[Sum], proof: str) -> bool:
                 assert int(word) >= 0
                 row, least = stack.pop()
                 stack.append(({x: int(word) * a for x, a in row.items()}, int(word) * least))
-            elif word.startswith("x"):
-                stack.append(({word: 1}, 0))
+            elif word.startswith(("x", "~x")):
+                seen.add(word.removeprefix("~"))
+                stack.append(({word: 1}, 0) if word[0] == "x" else ({word[1:]: -1}, -1))
             elif word not in ("*", "d"):
                 stack.append(known[int(word) - 1])
         (total,) = stack
