@@ -32,10 +32,8 @@ def row_of(text: str) -> Sum:
 
 
 def opb(text: str) -> list[Sum]:
-    rows = []
-    for line in text.splitlines():
-        if not line.startswith("*"):
-            rows.append(row_of(line.removesuffix(" ;")))
+    lines = [line for line in text.splitlines() if not line.startswith("*")]
+    rows = [row_of(line.removesuffix(" ;")) for line in lines]
     header = re.match(r"\* #variable= (\d+) #constraint= (\d+)\n", text)
     assert header is not None
     assert int(header[2]) == len(rows)

@@ -17,12 +17,10 @@ from collections.abc import Iterable
 from itertools import chain, count
 
 from optpart.certificates.check import ROUNDS, Windows
+from optpart.certificates.cutting_planes import Row
 
 #: A unit on a device, ``place``; or a vertex and a tick at which it starts or later, ``start``.
 Variable = tuple[str, int, int]
-
-#: A sum of coefficients times variables, and what it is at least.
-Row = tuple[dict[int, int], int]
 
 #: Different literals: variables, and whether they are true.
 _Clause = tuple[tuple[Variable, bool], ...]

@@ -1,8 +1,9 @@
 """The proof of a certificate in the formats of other checkers.
 
 A proof of clauses becomes a formula in DIMACS and a proof in LRAT; a proof that adds up linear
-constraints becomes a formula in OPB and a proof for VeriPB. In both, the formula says what every
-schedule shorter than the claim would satisfy, and the proof that nothing does.
+constraints, or goes from part to part, becomes a formula in OPB and a proof for VeriPB. In both,
+the formula says what every schedule shorter than the claim would satisfy, and the proof that
+nothing does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from optpart.certificates.check import (
     room,
     unpacked_lines,
 )
-from optpart.certificates.path_rows import PathProof, Row
+from optpart.certificates.cutting_planes import Row, TooLargeError, text
+from optpart.certificates.path_rows import PathProof
+from optpart.certificates.series_proof import NotRefutedError, SeriesProof
 
 #: What the manifest of a folder with these files says.
 HOLDS = "a proof in the formats of other checkers"
@@ -52,12 +55,14 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
     -------
     list of str
         The names of the files: ``formula.cnf`` and ``proof.lrat`` for tier ``lrat``,
-        ``formula.opb`` and ``proof.pbp`` for the tiers ``path``, ``load`` and ``one-machine``.
+        ``formula.opb`` and ``proof.pbp`` for the tiers ``path``, ``load``, ``one-machine`` and
+        ``series``.
 
     Raises
     ------
     InputError
-        If the proof is of another tier, or the folder cannot be written.
+        If the proof is of tier ``probing``, if it would be too large or needs more than rows say
+        (both in tier ``series`` only), or if the folder cannot be written.
     check.RejectedError
         If the certificate is not accepted.
     """
@@ -70,11 +75,13 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
         files = _paths(windows)
     elif tier in ("load", "one-machine"):
         files = _sums(windows, tier, record)
+    elif tier == "series":
+        files = _series(windows, record, folder)
     else:
         raise InputError(
             folder,
             f"a proof of tier {tier} has no form that other checkers read",
-            "export one of the tiers lrat, path, load and one-machine",
+            "export one of the tiers lrat, path, load, one-machine and series",
         )
     with new_folder(target, HOLDS) as draft:
         for name, content in files.items():
@@ -135,7 +142,7 @@ def _sums(windows: Windows, tier: str, record: dict[str, Any]) -> dict[str, byte
         rows.append(({name[at]: -int(x * scale) for at, x in amount.items()}, -int(most * scale)))
         factors.append(price / scale)
     said = [f"place {u} {d} x{x}" for (u, d), x in name.items()]
-    proof = _pbp(len(rows), [_total(rows, factors)])
+    proof = _pbp(len(rows), [f"pol {_total(rows, factors)}"])
     return {"formula.opb": _opb(windows, said, rows), "proof.pbp": proof}
 
 
@@ -144,7 +151,22 @@ def _paths(windows: Windows) -> dict[str, bytes]:
     proof = PathProof(windows)
     said = [f"{what} {i} {j} x{x}" for (what, i, j), x in proof.variables.items()]
     formula = _opb(windows, said, proof.rows)
-    return {"formula.opb": formula, "proof.pbp": _pbp(len(proof.rows), proof.sums)}
+    lines = [f"pol {each}" for each in proof.sums]
+    return {"formula.opb": formula, "proof.pbp": _pbp(len(proof.rows), lines)}
+
+
+def _series(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:
+    """Return places, starts and orders as rows, and a proof from part to part."""
+    try:
+        proof = SeriesProof(windows, record)
+    except TooLargeError as error:
+        raise InputError(folder, str(error), "export a certificate of fewer vertices") from None
+    except NotRefutedError:
+        problem = "its proof needs edges that jump over cuts, or what units of several parts share"
+        raise InputError(folder, problem, "export another certificate") from None
+    script = proof.rows.script
+    formula = _opb(windows, proof.rows.said, script.rows)
+    return {"formula.opb": formula, "proof.pbp": _pbp(len(script.rows), script.lines)}
 
 
 #: What units on devices take of something, how much of it there is, and the row's multiplier.
@@ -191,9 +213,7 @@ def _opb(windows: Windows, said: list[str], rows: list[Row]) -> bytes:
         f"* no schedule ends by tick {windows.horizon}; docs/certificates.md explains the rows",
         *(f"* {each}" for each in said),
     ]
-    for row, least in rows:
-        lines.append(" ".join([*(f"{a:+d} x{x}" for x, a in row.items()), f">= {least} ;"]))
-    return _text(lines)
+    return _text([*lines, *map(text, rows)])
 
 
 def _total(rows: list[Row], factors: list[Fraction]) -> str:
@@ -214,14 +234,14 @@ def _total(rows: list[Row], factors: list[Fraction]) -> str:
     return " ".join(words)
 
 
-def _pbp(rows: int, sums: list[str]) -> bytes:
-    """Write a proof whose last sum is the contradiction."""
+def _pbp(rows: int, lines: list[str]) -> bytes:
+    """Write a proof whose last line is the contradiction."""
     return _text([
         "pseudo-Boolean proof version 2.0",
         f"f {rows}",
-        *(f"pol {each}" for each in sums),
+        *lines,
         "output NONE",
-        f"conclusion UNSAT : {rows + len(sums)}",
+        f"conclusion UNSAT : {rows + len(lines)}",
         "end pseudo-Boolean proof",
     ])  # fmt: skip
 

@@ -199,7 +199,9 @@ class PartRows:
             if m:
                 takes = rows.takes(i, f, m)
                 total, open_ = Conditional(self.script, takes), rows.need(range(i, i + 1), f)
-                there = {rows.place[u, f]: n for u, n in rows.needs[i].items() if placed.get(u) == f}
+                there = {
+                    rows.place[u, f]: n for u, n in rows.needs[i].items() if placed.get(u) == f
+                }
                 for x in sorted(there, key=lambda x: -there[x]):
                     if m > 0:
                         m -= there[x]

@@ -38,7 +38,7 @@ Label = Outcome
 
 
 class NotRefutedError(Exception):
-    """The rows leave out what the refutation needs: what connects parts other than by their cuts."""
+    """The refutation needs what the rows leave out: what connects parts other than by cuts."""
 
 
 class _Priced:
@@ -80,8 +80,7 @@ class _Priced:
         cases, there = [], rows.at(i - 1)
         for d, shown in part.shown.items():
             each = (
-                (part.whole[x][0].literal, self._from(part, d, x, truth))
-                for x in part.outcomes[d]
+                (part.whole[x][0].literal, self._from(part, d, x, truth)) for x in part.outcomes[d]
             )
             cases.append((there[d], script.cases(each, shown)))
         v, clause = rows.cut(i - 1), cases[0][1]
@@ -207,7 +206,9 @@ class SeriesProof:
 
     # --- from cut to cut -------------------------------------------------------------------
 
-    def _step(self, i: int, labels: dict[Label, Whole], one: Clause) -> tuple[dict[Label, Whole], Clause]:
+    def _step(
+        self, i: int, labels: dict[Label, Whole], one: Clause
+    ) -> tuple[dict[Label, Whole], Clause]:
         """Return the labels of a cut, and that one of them holds, from those before."""
         script, part = self._script, self._parts[i]
         to: dict[Label, Clause | None] = {}
@@ -226,16 +227,26 @@ class SeriesProof:
                 if len(kept) > LABELS:
                     raise TooLargeError(f"part {i} ends in more than {LABELS} labels")
         whole = {x: script.all_of(self._literals(i, x)) for kept in front.values() for x in kept}
-        holds = {x: Clause(w[0].back, frozenset((w[0].literal, *(-y for y in w[1])))) for x, w in whole.items()}
+        holds = {
+            x: Clause(w[0].back, frozenset((w[0].literal, *(-y for y in w[1]))))
+            for x, w in whole.items()
+        }
         cases = []
         for label, before in labels.items():
             ways = []
             for outcome in part.outcomes[label.device]:
                 new = self._next(i, label, outcome)
                 goal = to[new] or holds[least[new]]
-                ways.append((part.whole[outcome][0].literal, self._pair(i, label, before, outcome, goal)))
-            found, there = script.cases(ways, part.shown[label.device]), self.rows.at(i - 1)[label.device]
-            given = [script.implied(before, x) for x in [there] if x is not None and -x in found.literals]
+                ways.append(
+                    (part.whole[outcome][0].literal, self._pair(i, label, before, outcome, goal))
+                )
+            found, there = (
+                script.cases(ways, part.shown[label.device]),
+                self.rows.at(i - 1)[label.device],
+            )
+            given = [
+                script.implied(before, x) for x in [there] if x is not None and -x in found.literals
+            ]
             cases.append((before[0].literal, script.resolved(found, given)))
         return whole, script.cases(cases, one)
 

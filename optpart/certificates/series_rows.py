@@ -100,8 +100,8 @@ class SeriesRows:
             self._edges[u, v] = self.script.row(gap, 0)
             for d, e in product(self.devices(u), self.devices(v)):
                 if (t := lag[u, v][d][e]) and self.unit[u] != self.unit[v]:
-                    both = self.place[self.unit[u], d], self.place[self.unit[v], e]
-                    self._edges[u, v, d, e] = self.script.row([*gap, *((t, -x) for x in both)], t)
+                    there = self.place[self.unit[u], d], self.place[self.unit[v], e]
+                    self._edges[u, v, d, e] = self.script.row([*gap, *((t, -x) for x in there)], t)
 
     def _take_turns(self) -> None:
         """Of two vertices that no path orders, one runs before the other on their device."""
@@ -238,25 +238,21 @@ class SeriesRows:
 
     def _arc(self, u: int, v: int, d: int | None, e: int | None) -> Arc:
         there = {f: self.place[self.unit[u], f] for f in self.devices(u)}
+        time, row = {f: self.time(u, f) for f in there}, self._edges[u, v]
         if d is None:  # whatever its device, u runs for its least run time
-            time = {f: self.time(u, f) for f in there}
             least = min(time.values())
             more = [(time[f] - least, f"x{x}") for f, x in there.items()]
             some = self.some[self.unit[u]].number
-            return least, self.script.sum([(1, self._edges[u, v]), (least, some), *more]), ()
-        others = [(self.time(u, f), f"x{x}") for f, x in there.items() if f != d]
-        row = self._edges.get((u, v, d, e))
-        lag = 0 if row is None or e is None else self._lag[u, v][d][e]
-        row = self.script.sum([(1, self._edges[u, v] if row is None else row), *others])
-        time = self.time(u, d) + lag
-        conditions = [-there[d]] * (time > 0)
+            return least, self.script.sum([(1, row), (least, some), *more]), ()
+        lag, others = 0, [(time[f], f"x{x}") for f, x in there.items() if f != d]
+        if e is not None and (u, v, d, e) in self._edges:
+            lag, row = self._lag[u, v][d][e], self._edges[u, v, d, e]
+        conditions = [-there[d]] * (time[d] + lag > 0)
         if lag and e is not None:
             conditions.append(-self.place[self.unit[v], e])
-        return time, row, tuple(conditions)
+        return time[d] + lag, self.script.sum([(1, row), *others]), tuple(conditions)
 
-    def add_memory(
-        self, total: Conditional, parts: range, d: int, m: int, factor: int = 1
-    ) -> None:
+    def add_memory(self, total: Conditional, parts: range, d: int, m: int, factor: int = 1) -> None:
         """Add that some parts take ``m`` or more of the memory of a device."""
         if m:
             total.given(self.script.truth(self.need(parts, d), m), factor)
