@@ -158,12 +158,12 @@ def _paths(windows: Windows) -> dict[str, bytes]:
 def _series(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:
     """Return places, starts and orders as rows, and a proof from part to part."""
     try:
-        proof = SeriesProof(windows, record)
+        try:
+            proof = SeriesProof(windows, record)
+        except NotRefutedError:  # it needs more than the cuts between the parts
+            proof = SeriesProof(windows, record, joined=True)
     except TooLargeError as error:
-        raise InputError(folder, str(error), "export a certificate of fewer vertices") from None
-    except NotRefutedError:
-        problem = "its proof needs edges that jump over cuts, or what units of several parts share"
-        raise InputError(folder, problem, "export another certificate") from None
+        raise InputError(folder, str(error), "export a smaller certificate") from None
     script = proof.rows.script
     formula = _opb(windows, proof.rows.said, script.rows)
     return {"formula.opb": formula, "proof.pbp": _pbp(len(script.rows), script.lines)}

@@ -63,8 +63,8 @@ class PartRows:
 
     def __init__(self, rows: SeriesRows, i: int) -> None:
         self.rows, self.i, self.script = rows, i, rows.script
-        self.vertices, self.cut = rows.series.parts[i], rows.cut(i - 1)
-        self.end, before, inside = self.vertices[-1], rows.series.before, {*self.vertices, self.cut}
+        self.vertices, self.cut = rows.parts[i], rows.cut(i - 1)
+        self.end, before, inside = self.vertices[-1], rows.before, {*self.vertices, self.cut}
         self._edges = [(u, v) for v in self.vertices for u in sorted(before[v]) if u in inside]
         # The cut's own place first, since every outcome names it.
         named = [rows.unit[v] for v in (self.end, *self.vertices) if v != rows.sink]

@@ -148,6 +148,8 @@ class SeriesProof:
     ----------
     record : dict
         The record of the certificate, of which only the prices of its sets are used.
+    joined : bool
+        Whether to join parts until nothing connects them but the cut between them.
 
     Attributes
     ----------
@@ -164,8 +166,10 @@ class SeriesProof:
         If the rows do not suffice.
     """
 
-    def __init__(self, windows: Windows, record: Mapping[str, Any]) -> None:
-        self.rows = rows = SeriesRows(windows)
+    def __init__(
+        self, windows: Windows, record: Mapping[str, Any], *, joined: bool = False
+    ) -> None:
+        self.rows = rows = SeriesRows(windows, joined=joined)
         self._script = rows.script
         self._parts = [PartRows(rows, i) for i in range(rows.last + 1)]
         prices = (Prices(rows.series, each) for each in record["sets"])

@@ -30,6 +30,11 @@ class SeriesRows:
     Cut ``i`` is the last vertex of part ``i``; that of the last part is the end of the schedule,
     and −1 is the moment 0. Both are nowhere.
 
+    Parameters
+    ----------
+    joined : bool
+        Whether to join parts until nothing connects them but the cut between them.
+
     Attributes
     ----------
     said : list of str
@@ -42,10 +47,11 @@ class SeriesRows:
         By part, the memory of the units whose first vertex is in it.
     """
 
-    def __init__(self, windows: Windows) -> None:
+    def __init__(self, windows: Windows, *, joined: bool = False) -> None:
         self.series = series = Series(windows)
+        self.parts, self.before = _joined(series) if joined else series.parts, series.before
         self.script, self.horizon, self.sink = Script(), windows.horizon, series.sink
-        self.unit, self.last = windows.unit, len(series.parts) - 1
+        self.unit, self.last = windows.unit, len(self.parts) - 1
         self._run, self._edges, self._arcs = windows.run, dict[object, int](), dict[object, Arc]()
         self.on = [
             [d for d in range(series.k) if all(windows.run[v][d] is not None for v in group)]
@@ -90,7 +96,7 @@ class SeriesRows:
             both = zip(lag.get((u, v), delay), delay, strict=True)
             lag[u, v] = [[*map(max, *rows)] for rows in both]
         self._lag = lag
-        for u, v in [*lag, *((v, self.sink) for v in sorted(self.series.before[self.sink]))]:
+        for u, v in [*lag, *((v, self.sink) for v in sorted(self.before[self.sink]))]:
             gap = [(-a, x) for x, a in self.start[u].items()]
             gap += [(-self.time(u, d), self.place[self.unit[u], d]) for d in self.devices(u)]
             if v == self.sink:
@@ -108,7 +114,7 @@ class SeriesRows:
         #: The variables that the first of two vertices is before the second.
         self.first: dict[tuple[int, int], int] = {}
         self._turns: dict[tuple[int, int, int], int] = {}
-        for part in self.series.parts:
+        for part in self.parts:
             later: dict[int, set[int]] = {}
             for v in reversed(part):
                 following = self.series.after[v].keys() & later.keys()
@@ -128,15 +134,15 @@ class SeriesRows:
 
     def _fit(self) -> None:
         """No device exceeds its memory."""
-        series = self.series
+        need = self.series.need
         self.needs = [
-            {self.unit[v]: series.need[v] for v in part if v < self.sink and series.need[v]}
-            for part in series.parts
+            {self.unit[v]: need[v] for v in part if v < self.sink and need[v]}
+            for part in self.parts
         ]
         self.limited: dict[int, int] = {}
         self.room: dict[int, int] = {}
         self._most: dict[tuple[int, int], int] = {}
-        for d, limit in enumerate(series.capacity):
+        for d, limit in enumerate(self.series.capacity):
             terms = self.need(range(self.last + 1), d)
             if limit is not None and sum(terms.values()) > limit:
                 self.limited[d] = limit
@@ -167,7 +173,7 @@ class SeriesRows:
 
     def cut(self, i: int) -> int | None:
         """Return the vertex of a cut that is somewhere."""
-        v = self.series.parts[i][-1] if i >= 0 else self.sink
+        v = self.parts[i][-1] if i >= 0 else self.sink
         return None if v == self.sink else v
 
     def at(self, i: int) -> dict[int, int | None]:
@@ -266,3 +272,19 @@ class SeriesRows:
             total.given(self.begun(i, t), factor)
         elif v is not None:
             total.add(factor, self.positive(v))
+
+
+def _joined(series: Series) -> list[list[int]]:
+    """Join parts about which a vertex says something, if it is not the cut just before."""
+    within = set[int]()  # cuts that something passes by
+    for i, part in enumerate(series.parts):
+        for v in part:
+            far = (series.part_of[w] for w in (*series.after[v], *series.rule[v]))
+            within.update(range(i + (v == part[-1]), max(far, default=i)))
+    parts: list[list[int]] = []
+    for i, part in enumerate(series.parts):
+        if i - 1 in within:
+            parts[-1] += part
+        else:
+            parts.append([*part])
+    return parts
