@@ -109,10 +109,10 @@ class Script:
             self._known[body] = self._write(f"pol {body}")
         return self._known[body]
 
-    def truth(self, terms: Mapping[int, int], least: int) -> Truth:
-        """Return the variable that stands for a row."""
+    def truth(self, terms: Mapping[int, int], least: int, kind: str = "") -> Truth:
+        """Return the variable that stands for a row; those of different kinds are different."""
         terms = {x: a for x, a in terms.items() if a}
-        key = (*sorted(terms.items()), least)
+        key = kind, least, *sorted(terms.items())
         if key not in self._truths:
             low, high = (sum(a for a in terms.values() if a * sign > 0) for sign in (-1, 1))
             z, if_false, if_true = self.variable(), max(1, least - low), max(1, high - least + 1)
@@ -126,7 +126,7 @@ class Script:
     def all_of(self, literals: Iterable[int]) -> Whole:
         """Return the variable that is true if all of these are."""
         each = (*dict.fromkeys(literals),)
-        return self.truth(dict.fromkeys(each, 1), len(each)), each
+        return self.truth(dict.fromkeys(each, 1), len(each), "all"), each
 
     def implied(self, whole: Whole, literal: int) -> Clause:
         """Return that one of these literals is true if all are."""
@@ -160,11 +160,17 @@ class Script:
             total.append((1, choice.number))
         return Clause(self.sum(total, "s"), frozenset(literals))
 
+    def end(self, contradiction: Clause) -> None:
+        """Leave out what follows the empty clause."""
+        assert contradiction.number is not None
+        assert not contradiction.literals
+        del self.lines[contradiction.number - len(self.rows) :]
+
     def _write(self, line: str) -> int:
         self.lines.append(line)
         self.size += len(line) + 1
         if self.size > BYTES:
-            raise TooLargeError(f"the proof would have more than {BYTES // 10**6} MB")
+            raise TooLargeError(f"it has more than {BYTES / 10**6:g} MB")
         return len(self.rows) + len(self.lines)
 
 

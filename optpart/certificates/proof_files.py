@@ -163,7 +163,8 @@ def _series(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, 
         except NotRefutedError:  # it needs more than the cuts between the parts
             proof = SeriesProof(windows, record, joined=True)
     except TooLargeError as error:
-        raise InputError(folder, str(error), "export a smaller certificate") from None
+        problem = f"the proof would be too large: {error}"
+        raise InputError(folder, problem, "export the certificate of a smaller instance") from None
     script = proof.rows.script
     formula = _opb(windows, proof.rows.said, script.rows)
     return {"formula.opb": formula, "proof.pbp": _pbp(len(script.rows), script.lines)}

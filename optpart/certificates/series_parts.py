@@ -130,7 +130,8 @@ class PartRows:
         """Return that two units are not on one device, if they are."""
         self._ways += 1
         if self._ways > WAYS:
-            raise TooLargeError(f"part {self.i} could be placed in more than {WAYS} ways")
+            size = len(self._units)
+            raise TooLargeError(f"a part of {size} units has more than {WAYS} ways to be placed")
         for u, w, d in self._apart:
             if placed.get(u) == placed.get(w) == d:
                 return self.rows.apart[u, w, d]

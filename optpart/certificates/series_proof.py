@@ -76,7 +76,7 @@ class _Priced:
         at_least = -per * constant
         if rows.cut(i - 1) is None:
             at_least += self.potential[i - 1][0]
-        truth = script.truth(terms, at_least)
+        truth = script.truth(terms, at_least, "left")
         cases, there = [], rows.at(i - 1)
         for d, shown in part.shown.items():
             each = (
@@ -177,7 +177,8 @@ class SeriesProof:
         self._meaning: dict[Literal, tuple[int | None, int]] = {}
         self.counts: list[int] = []
         start = Label(0, (0,) * len(rows.limited), 0)
-        if self._excluded(-1, start) is not None:
+        if (wrong := self._excluded(-1, start)) is not None:
+            self._script.end(wrong)
             return
         whole = self._script.all_of([])
         labels, one = {start: whole}, Clause(whole[0].back, frozenset([whole[0].literal]))
@@ -185,6 +186,7 @@ class SeriesProof:
             labels, one = self._step(i, labels, one)
             self.counts.append(len(labels))
             if not labels:
+                self._script.end(one)
                 return
         raise NotRefutedError
 
@@ -229,7 +231,7 @@ class SeriesProof:
             if least[new] is new:
                 kept.append(new)
                 if len(kept) > LABELS:
-                    raise TooLargeError(f"part {i} ends in more than {LABELS} labels")
+                    raise TooLargeError(f"a cut has more than {LABELS} labels")
         whole = {x: script.all_of(self._literals(i, x)) for kept in front.values() for x in kept}
         holds = {
             x: Clause(w[0].back, frozenset((w[0].literal, *(-y for y in w[1]))))
@@ -281,7 +283,9 @@ class SeriesProof:
         ]
         needed = {-x for clause in (goal, *more) for x in clause.literals}
         for whole in (before, after):
+            # Once only, if both say where a unit is.
             more += [script.implied(whole, x) for x in whole[1] if x in needed]
+            needed.difference_update(whole[1])
         return script.resolved(goal, more)
 
     def _given(self, i: int, label: Label, outcome: Outcome, literal: Literal) -> Clause:

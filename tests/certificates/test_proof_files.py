@@ -134,10 +134,9 @@ def test_one_machine_in_opb(tmp_path: Path) -> None:
     assert veripb_refutes(opb(formula), proof)
 
 
-@pytest.mark.parametrize("tier", ["series", "probing"])
-def test_other_tiers_are_refused_and_nothing_is_written(tmp_path: Path, tier: str) -> None:
-    with pytest.raises(InputError, match=f"tier {tier}"):
-        write(smallest(tier), tmp_path / "proof")
+def test_another_tier_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="tier probing"):
+        write(smallest("probing"), tmp_path / "proof")
     assert not (tmp_path / "proof").exists()
 
 
