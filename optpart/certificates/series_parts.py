@@ -62,7 +62,7 @@ class PartRows:
     """
 
     def __init__(self, rows: SeriesRows, i: int) -> None:
-        self.rows, self.i, self.script = rows, i, rows.script
+        self.rows, self.i, self.part, self.script = rows, i, range(i, i + 1), rows.script
         self.vertices, self.cut = rows.parts[i], rows.cut(i - 1)
         self.end, before, inside = self.vertices[-1], rows.before, {*self.vertices, self.cut}
         self._edges = [(u, v) for v in self.vertices for u in sorted(before[v]) if u in inside]
@@ -90,7 +90,7 @@ class PartRows:
         rows, i = self.rows, self.i
         there = rows.at(i)[outcome.device]
         memory = zip(rows.limited, outcome.memory, strict=True)
-        takes = [rows.takes(i, f, m).literal for f, m in memory if m]
+        takes = [rows.takes(self.part, f, m).literal for f, m in memory if m]
         return [*([] if there is None else [there]), *takes, rows.lasts(i, outcome.time).literal]
 
     # --- cases -----------------------------------------------------------------------------
@@ -198,8 +198,8 @@ class PartRows:
         reasons = []
         for f, m in zip(rows.limited, outcome.memory, strict=True):
             if m:
-                takes = rows.takes(i, f, m)
-                total, open_ = Conditional(self.script, takes), rows.need(range(i, i + 1), f)
+                takes = rows.takes(self.part, f, m)
+                total, open_ = Conditional(self.script, takes), rows.need(self.part, f)
                 there = {
                     rows.place[u, f]: n for u, n in rows.needs[i].items() if placed.get(u) == f
                 }

@@ -14,6 +14,7 @@ which is nowhere more follows from the other.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import ge
 from typing import Any
 
 from optpart.certificates.check import Prices, Windows
@@ -174,6 +175,7 @@ class SeriesProof:
         self._parts = [PartRows(rows, i) for i in range(rows.last + 1)]
         prices = (Prices(rows.series, each) for each in record["sets"])
         self._sets = [_Priced(rows, self._parts, each) for each in prices]
+        self._steps: dict[tuple[int, ...], Clause] = {}
         self._meaning: dict[Literal, tuple[int | None, int]] = {}
         self.counts: list[int] = []
         start = Label(0, (0,) * len(rows.limited), 0)
@@ -217,44 +219,53 @@ class SeriesProof:
     ) -> tuple[dict[Label, Whole], Clause]:
         """Return the labels of a cut, and that one of them holds, from those before."""
         script, part = self._script, self._parts[i]
-        to: dict[Label, Clause | None] = {}
-        for label in labels:
-            for outcome in part.outcomes[label.device]:
-                new = self._next(i, label, outcome)
-                if new not in to:
-                    to[new] = self._excluded(i, new)
-        least: dict[Label, Label] = {}
-        front: dict[int, list[Label]] = {}
-        for new in sorted((x for x, clause in to.items() if clause is None), key=lambda x: x[::-1]):
-            kept = front.setdefault(new.device, [])
-            least[new] = next(filter(new.implies, kept), new)
-            if least[new] is new:
-                kept.append(new)
-                if len(kept) > LABELS:
-                    raise TooLargeError(f"a cut has more than {LABELS} labels")
-        whole = {x: script.all_of(self._literals(i, x)) for kept in front.values() for x in kept}
-        holds = {
-            x: Clause(w[0].back, frozenset((w[0].literal, *(-y for y in w[1]))))
-            for x, w in whole.items()
-        }
+        whole, goals = self._goals(i, labels)
         cases = []
         for label, before in labels.items():
             ways = []
             for outcome in part.outcomes[label.device]:
-                new = self._next(i, label, outcome)
-                goal = to[new] or holds[least[new]]
-                ways.append(
-                    (part.whole[outcome][0].literal, self._pair(i, label, before, outcome, goal))
-                )
-            found, there = (
-                script.cases(ways, part.shown[label.device]),
-                self.rows.at(i - 1)[label.device],
-            )
-            given = [
-                script.implied(before, x) for x in [there] if x is not None and -x in found.literals
-            ]
+                goal = goals[self._next(i, label, outcome)]
+                pair = self._pair(i, label, before, outcome, goal)
+                ways.append((part.whole[outcome][0].literal, pair))
+            found, there = script.cases(ways, part.shown[label.device]), self.rows.at(i - 1)
+            x = there[label.device]
+            given = [] if x is None or -x not in found.literals else [script.implied(before, x)]
             cases.append((before[0].literal, script.resolved(found, given)))
         return whole, script.cases(cases, one)
+
+    def _goals(
+        self, i: int, labels: dict[Label, Whole]
+    ) -> tuple[dict[Label, Whole], dict[Label, Clause]]:
+        """Return the labels of a cut, and of all that come up which clause takes their place.
+
+        Its literals are the opposites of some of theirs and, unless that is impossible, the label
+        that they imply.
+        """
+        part, goals, left = self._parts[i], dict[Label, Clause](), dict[Label, None]()
+        for label in labels:
+            for outcome in part.outcomes[label.device]:
+                new = self._next(i, label, outcome)
+                if new not in goals and new not in left:
+                    clause = self._excluded(i, new)
+                    if clause is None:
+                        left[new] = None
+                    else:
+                        goals[new] = clause
+        whole: dict[Label, Whole] = {}
+        front: dict[int, list[Label]] = {}
+        for new in sorted(left, key=lambda label: label[::-1]):
+            kept = front.setdefault(new.device, [])
+            # None of them is later.
+            least = next((x for x in kept if all(map(ge, new.memory, x.memory))), None)
+            if least is None:
+                kept.append(new)
+                truth, parts = whole[new] = self._script.all_of(self._literals(i, new))
+                goals[new] = Clause(truth.back, frozenset((truth.literal, *(-x for x in parts))))
+                if len(kept) > LABELS:
+                    raise TooLargeError(f"a cut has more than {LABELS} labels")
+            else:
+                goals[new] = goals[least]
+        return whole, goals
 
     def _next(self, i: int, label: Label, outcome: Outcome) -> Label:
         """Return the label after an outcome; memory of which there is enough does not matter."""
@@ -291,15 +302,20 @@ class SeriesProof:
     def _given(self, i: int, label: Label, outcome: Outcome, literal: Literal) -> Clause:
         """Return how a literal of a label follows from those of the label before and an outcome."""
         rows, (f, least) = self.rows, self._meaning[literal]
-        if f is None:
-            total = Conditional(self._script, rows.begun(i, least))
-            rows.add_start(total, i - 1, label.time)
-            total.given(rows.lasts(i, outcome.time))
-        else:
-            total, j = Conditional(self._script, rows.used(i, f, least)), [*rows.limited].index(f)
-            rows.add_memory(total, range(i), f, label.memory[j])
-            rows.add_memory(total, range(i, i + 1), f, outcome.memory[j])
-        return total.clause()
+        j = None if f is None else [*rows.limited].index(f)
+        both = [x.time if j is None else x.memory[j] for x in (label, outcome)]
+        key = (i, literal, *both)
+        if key not in self._steps:
+            if f is None:
+                total = Conditional(self._script, rows.begun(i, least))
+                rows.add_start(total, i - 1, both[0])
+                total.given(rows.lasts(i, both[1]))
+            else:
+                total = Conditional(self._script, rows.takes(range(i + 1), f, least))
+                rows.add_memory(total, range(i), f, both[0])
+                rows.add_memory(total, range(i, i + 1), f, both[1])
+            self._steps[key] = total.clause()
+        return self._steps[key]
 
     def _begun(self, i: int, t: int) -> Truth:
         truth = self.rows.begun(i, t)
@@ -307,6 +323,6 @@ class SeriesProof:
         return truth
 
     def _used(self, i: int, f: int, m: int) -> Truth:
-        truth = self.rows.used(i, f, m)
+        truth = self.rows.takes(range(i + 1), f, m)
         self._meaning[truth.literal] = f, m
         return truth

@@ -6,7 +6,7 @@ the other; a start ``Ïƒ`` is a number of bits. Every vertex ``v`` has an end ``Ï
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations, product
 
 from optpart.certificates.check import Series, Windows
@@ -53,6 +53,7 @@ class SeriesRows:
         self.script, self.horizon, self.sink = Script(), windows.horizon, series.sink
         self.unit, self.last = windows.unit, len(self.parts) - 1
         self._run, self._edges, self._arcs = windows.run, dict[object, int](), dict[object, Arc]()
+        self._truths, self._nothing = dict[object, Truth](), dict[object, int | None]()
         self.on = [
             [d for d in range(series.k) if all(windows.run[v][d] is not None for v in group)]
             for group in windows.members
@@ -188,10 +189,16 @@ class SeriesRows:
 
     # --- rows that stand behind variables of the proof -------------------------------------
 
+    def _stands(self, key: object, row: Callable[[], tuple[Terms, int]], least: int) -> Truth:
+        """Return the variable that terms and a constant are at least so much; the same by key."""
+        if (key, least) not in self._truths:
+            terms, constant = row()
+            self._truths[key, least] = self.script.truth(terms, least - constant)
+        return self._truths[key, least]
+
     def begun(self, i: int, t: int) -> Truth:
         """Return that a cut starts at ``t`` or later."""
-        terms, constant = self.moment(i)
-        return self.script.truth(terms, t - constant)
+        return self._stands(("begun", i), lambda: self.moment(i), t)
 
     def gap(self, i: int) -> tuple[Terms, int]:
         """Return how long a part lasts, from the start of the cut before it to that of its own."""
@@ -200,16 +207,11 @@ class SeriesRows:
 
     def lasts(self, i: int, t: int) -> Truth:
         """Return that a part lasts ``t`` or longer."""
-        terms, constant = self.gap(i)
-        return self.script.truth(terms, t - constant)
+        return self._stands(("lasts", i), lambda: self.gap(i), t)
 
-    def takes(self, i: int, d: int, m: int) -> Truth:
-        """Return that a part takes ``m`` or more of the memory of a device."""
-        return self.script.truth(self.need(range(i, i + 1), d), m)
-
-    def used(self, i: int, d: int, m: int) -> Truth:
-        """Return that the parts up to one take ``m`` or more of the memory of a device."""
-        return self.script.truth(self.need(range(i + 1), d), m)
+    def takes(self, parts: range, d: int, m: int) -> Truth:
+        """Return that some parts take ``m`` or more of the memory of a device."""
+        return self._stands((parts, d), lambda: (self.need(parts, d), 0), m)
 
     def most(self, i: int, d: int) -> int:
         """Return all the memory that the parts after a cut can take of a device."""
@@ -223,7 +225,10 @@ class SeriesRows:
 
     def nothing(self, parts: range, d: int) -> int | None:
         """Return that some parts take nothing or more of the memory of a device."""
-        return self.script.sum((a, f"x{x}") for x, a in self.need(parts, d).items())
+        if (parts, d) not in self._nothing:
+            need = self.need(parts, d).items()
+            self._nothing[parts, d] = self.script.sum((a, f"x{x}") for x, a in need)
+        return self._nothing[parts, d]
 
     def everything(self, parts: range, d: int) -> int | None:
         """Return that some parts take no more of the memory of a device than all of it."""
@@ -261,7 +266,7 @@ class SeriesRows:
     def add_memory(self, total: Conditional, parts: range, d: int, m: int, factor: int = 1) -> None:
         """Add that some parts take ``m`` or more of the memory of a device."""
         if m:
-            total.given(self.script.truth(self.need(parts, d), m), factor)
+            total.given(self.takes(parts, d, m), factor)
         else:
             total.add(factor, self.nothing(parts, d))
 
