@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from optpart.certificates.cutting_planes import Clause, Conditional, Literal, TooLargeError, Whole
-from optpart.certificates.series_rows import SeriesRows
+from optpart.certificates.cutting_planes import (
+    Clause,
+    Conditional,
+    Literal,
+    TooLargeError,
+    Truth,
+    Whole,
+    add,
+)
+from optpart.certificates.series_rows import Arc, SeriesRows
 
-#: How many ways to place a part are looked at.
-WAYS = 100_000
+#: How many ways to place a part are looked at, and how many outcomes are kept after one device.
+WAYS, OUTCOMES = 100_000, 1_000
 
 #: The places of units, and of two vertices which is first.
 _Placed = dict[int, int]
@@ -35,12 +43,13 @@ class Outcome(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """The longest path to a vertex: its length, the vertex before, and the last row."""
+    """The longest path to a vertex: its length, the vertex before, and the last row or tail."""
 
     time: int
     before: int | None = None
     row: int | None = None
     conditions: tuple[Literal, ...] = ()
+    tail: tuple[int, int | None, int] | None = None
 
 
 class PartRows:
@@ -72,6 +81,11 @@ class PartRows:
         self._pairs = [pair for pair in rows.first if pair[0] in inside]
         units = {*named} if self.cut is None else {*named, rows.unit[self.cut]}
         self._apart = [at for at in rows.apart if units.issuperset(at[:2])]
+        self._after: dict[int, list[int]] = {}
+        for u, v in self._edges:
+            self._after.setdefault(u, []).append(v)
+        self._tails: dict[tuple[int, int | None, int], int] = {}
+        self._proven: dict[tuple[int, int | None, int], Clause] = {}
         self._ways, self._front = 0, list[Outcome]()
         self.outcomes: dict[int, list[Outcome]] = {}
         self.whole: dict[Outcome, Whole] = {}
@@ -109,6 +123,8 @@ class PartRows:
         if not cases:
             assert reached is not None
             self._front = [x for x in self._front if not x.implies(reached)] + [reached]
+            if len(self._front) > OUTCOMES:
+                raise TooLargeError(f"a part has more than {OUTCOMES} outcomes")
 
     def _prove(self, placed: _Placed, order: _Order) -> Clause:
         """Prove that one of the outcomes occurs, or else some place or order is another."""
@@ -181,6 +197,7 @@ class PartRows:
         for pair, kept in order.items():
             u, v = pair if kept else pair[::-1]
             arcs.append((u, v, rows.turn(u, v, placed[rows.unit[u]])))
+        device = 0 if self.end == rows.sink else placed.get(rows.unit[self.end])
         # No cycle takes any time, since only vertices that overlap have been ordered.
         changed = True
         while changed:
@@ -189,7 +206,96 @@ class PartRows:
                 if u in ways and (v not in ways or ways[v].time < ways[u].time + lag):
                     ways[v] = _Way(ways[u].time + lag, u, row, conditions)
                     changed = True
+        if device is not None and any(u not in placed for u in self._units):
+            for v in [v for v in ways if v != self.end]:
+                tail = v, placed.get(rows.unit[v]), device
+                time = ways[v].time + self._tail(*tail)
+                if time > ways[self.end].time:
+                    ways[self.end] = _Way(time, v, tail=tail)
         return ways
+
+    # --- tails -----------------------------------------------------------------------------
+
+    def _open_to(self, v: int, d: int, w: int, e: int) -> list[int]:
+        """Return the devices of ``w`` if ``v`` and the cut are on others."""
+        unit = self.rows.unit
+        if unit[w] == unit[v]:
+            return [d]
+        fixed = self.end != self.rows.sink and unit[w] == unit[self.end]
+        return [e] if fixed else self.rows.devices(w)
+
+    def _tail(self, v: int, d: int | None, e: int) -> int:
+        """Return the least time from the start of a vertex to that of the cut, by their devices."""
+        if (v, d, e) not in self._tails:
+            if d is None:
+                tail = min(self._tail(v, f, e) for f in self.rows.devices(v))
+            else:
+                tail = max(self._behind(v, d, e, w) for w in self._after[v])
+            self._tails[v, d, e] = tail
+        return self._tails[v, d, e]
+
+    def _behind(self, v: int, d: int, e: int, w: int) -> int:
+        """Return the least time by way of a consumer."""
+        if w == self.end:
+            return self._arc(v, d, w, e)[0]
+        return min(
+            self._arc(v, d, w, f)[0] + self._tail(w, f, e) for f in self._open_to(v, d, w, e)
+        )
+
+    def _arc(self, v: int, d: int, w: int, f: int) -> Arc:
+        unit = self.rows.unit
+        return self.rows.arc(
+            v, w, {unit[v]: d} if w == self.rows.sink else {unit[v]: d, unit[w]: f}
+        )
+
+    def _until(self, v: int, t: int) -> Truth:
+        """Return that the cut starts so much later than a vertex."""
+        terms, constant = self.rows.moment(self.i)
+        gap = add(dict(terms), self.rows.start[v], -1)
+        return self.script.truth(gap, t - constant, "tail")
+
+    def _shown(self, v: int, d: int | None, e: int) -> Clause:
+        """Prove a tail, if the vertex and the cut are there."""
+        if (v, d, e) not in self._proven:
+            rows, least = self.rows, self._tail(v, d, e)
+            if d is None:
+                cases = [
+                    (rows.place[rows.unit[v], f], self._at_least(v, least, f, e))
+                    for f in rows.devices(v)
+                ]
+                shown = self.script.cases(cases, rows.some[rows.unit[v]])
+            else:
+                w = max(self._after[v], key=lambda w: self._behind(v, d, e, w))
+                shown = self._by(v, d, e, w, least)
+            self._proven[v, d, e] = shown
+        return self._proven[v, d, e]
+
+    def _at_least(self, v: int, least: int, d: int, e: int) -> Clause:
+        """Weaken a tail."""
+        shown, tail = self._shown(v, d, e), self._tail(v, d, e)
+        if tail == least:
+            return shown
+        total = Conditional(self.script, self._until(v, least))
+        total.given(self._until(v, tail))
+        return self.script.resolved(total.clause(), [shown])
+
+    def _by(self, v: int, d: int, e: int, w: int, least: int) -> Clause:
+        """Prove a tail by way of a consumer, wherever that is."""
+        rows, cases = self.rows, []
+        for f in [e] if w == self.end else self._open_to(v, d, w, e):
+            total = Conditional(self.script, self._until(v, least))
+            _, row, conditions = self._arc(v, d, w, f)
+            total.add(1, row)
+            for condition in conditions:
+                total.unless(condition, 2 * rows.horizon + 2)
+            if w == self.end:
+                return total.clause()
+            total.given(self._until(w, self._tail(w, f, e)))
+            clause = self.script.resolved(total.clause(), [self._shown(w, f, e)])
+            cases.append((rows.place[rows.unit[w], f], clause))
+        if len(cases) < len(rows.devices(w)):  # its place follows
+            return cases[0][1]
+        return self.script.cases(cases, rows.some[rows.unit[w]])
 
     def _leaf(self, outcome: Outcome, placed: _Placed, ways: dict[int, _Way]) -> Clause:
         """Prove an outcome by the longest path and the needs of what is placed."""
@@ -217,6 +323,9 @@ class PartRows:
             for condition in way.conditions:
                 # Twice the horizon is more than any coefficient of an arc.
                 total.unless(condition, 2 * rows.horizon + 2)
+            if way.tail is not None:
+                total.given(self._until(way.tail[0], self._tail(*way.tail)))
+                reasons.append(self._shown(*way.tail))
             at = way.before
         goal = Clause(truth.back, frozenset((truth.literal, *(-x for x in parts))))
         return self.script.resolved(goal, [*reasons, total.clause()])
