@@ -12,7 +12,7 @@ import pytest
 from proof_readers import Sum, certificates_of, opb, row_of, veripb_refutes
 from series_draws import Record, blocks, drawn_prices, problem_of, record_of
 
-from optpart import Cluster, Device, GraphBuilder, Instance, Schedule
+from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.base.errors import InputError
 from optpart.certificates import cutting_planes, series_parts, series_proof
 from optpart.certificates.certify import grid_scales
@@ -99,15 +99,16 @@ def test_certificates_of_the_library(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "limit", "what"),
     [
-        (series_parts, "WAYS", "a part of 1 units has more than 3 ways to be placed"),
-        (series_proof, "LABELS", "a cut has more than 3 labels"),
-        (cutting_planes, "BYTES", "it has more than 3e-06 MB"),
+        (series_parts, "WAYS", "a part of 1 units has more than 2 ways to be placed"),
+        (series_parts, "OUTCOMES", "a part has more than 2 outcomes"),
+        (series_proof, "LABELS", "a cut has more than 2 labels"),
+        (cutting_planes, "BYTES", "it has more than 2e-06 MB"),
     ],
 )
 def test_what_is_too_large_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: object, limit: str, what: str
 ) -> None:
-    monkeypatch.setattr(module, limit, 3)
+    monkeypatch.setattr(module, limit, 2)
     with pytest.raises(InputError, match=f"the proof would be too large: {what}"):
         write(CERTIFICATES["vgg-19-edge-tight"], tmp_path / "proof")
     assert not (tmp_path / "proof").exists()
@@ -150,7 +151,7 @@ def judge(instance: Instance, rng: np.random.Generator, coarse: int, seen: Count
 
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 def test_blocks_in_a_row_are_proven(memory: str) -> None:
-    rng = np.random.default_rng(61)
+    rng = np.random.default_rng(66)
     seen: Counter[str] = Counter()
     for i in range(40):
         judge(blocks(rng, memory), rng, 1 + i % 2, seen)
@@ -193,6 +194,23 @@ def test_the_rows_of_a_chain() -> None:
         ({5: -1, 6: -2, 1: -2, 2: -1 - 3, 7: 1, 8: 2, 3: -3}, 3 - 6),
         ({7: -1, 8: -2, 3: -4, 4: -2}, -3),
     ]
+
+
+def test_colocated_cuts() -> None:
+    """Their one place is named by labels and by outcomes; half of the memory fits on each."""
+    builder = GraphBuilder()
+    for name in "abcd":
+        builder.vertex(name, 6, memory=2, outputs=[0])
+    builder.edge("a", "b").edge("b", "c").edge("c", "d").colocate("b", "c")
+    devices = [Device("fast", 3, memory=5), Device("slow", 1)]
+    model = Model(memory="estimate")
+    instance = Instance(builder.build(), Cluster.of(devices, 1), model, name="chain")
+    best = registry.get("enumerate")(instance)
+    assert best.makespan == 16
+    windows = Windows(problem_of(instance), Fraction(1), best.makespan)
+    proof = SeriesProof(windows, record_of(windows))
+    assert proof.counts
+    assert veripb_refutes(*files(proof))
 
 
 def test_the_reader_refuses_variables_that_do_not_stand_for_their_row() -> None:
