@@ -170,7 +170,7 @@ class Script:
         self.lines.append(line)
         self.size += len(line) + 1
         if self.size > BYTES:
-            raise TooLargeError(f"it has more than {BYTES / 10**6:g} MB")
+            raise TooLargeError(f"it has more than {BYTES} bytes")
         return len(self.rows) + len(self.lines)
 
 
