@@ -7,6 +7,8 @@ vertices that would overlap on a device. Each case has a longest path, and is on
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import ge
 from typing import NamedTuple
 
 from optpart.certificates.cutting_planes import (
@@ -23,6 +25,9 @@ from optpart.certificates.series_rows import Arc, SeriesRows
 #: How many ways to place a part are looked at, and how many outcomes are kept after one device.
 WAYS, OUTCOMES = 100_000, 1_000
 
+#: How many vertices a part may have, and how many places and orders a case; both are recursions.
+DEPTH = 100
+
 #: The places of units, and of two vertices which is first.
 _Placed = dict[int, int]
 _Order = dict[tuple[int, int], bool]
@@ -37,9 +42,8 @@ class Outcome(NamedTuple):
 
     def implies(self, other: Outcome) -> bool:
         """Return whether this is as much as another, or more."""
-        memory = zip(self.memory, other.memory, strict=True)
         same = self.device == other.device and self.time >= other.time
-        return same and all(m >= n for m, n in memory)
+        return same and all(map(ge, self.memory, other.memory))
 
 
 class _Way(NamedTuple):
@@ -86,17 +90,18 @@ class PartRows:
             self._after.setdefault(u, []).append(v)
         self._tails: dict[tuple[int, int | None, int], int] = {}
         self._proven: dict[tuple[int, int | None, int], Clause] = {}
-        self._ways, self._front = 0, list[Outcome]()
+        self._ways, self._front = 0, dict[int, list[Outcome]]()
         self.outcomes: dict[int, list[Outcome]] = {}
         self.whole: dict[Outcome, Whole] = {}
         self.shown: dict[int, Clause] = {}
         for d in rows.at(i - 1):
             placed = {} if self.cut is None else {rows.unit[self.cut]: d}
-            self._front = []
+            self._front = {e: [] for e in rows.at(i)}
             self._find(placed, {})
-            self.whole |= {x: self.script.all_of(self._parts(x)) for x in self._front}
+            found = [*chain(*self._front.values())]
+            self.whole |= {x: self.script.all_of(self._parts(x)) for x in found}
             self.shown[d] = shown = self._prove(placed, {})
-            occur = [x for x in self._front if self.whole[x][0].literal in shown.literals]
+            occur = [x for x in found if self.whole[x][0].literal in shown.literals]
             self.outcomes[d] = occur
 
     def _parts(self, outcome: Outcome) -> list[Literal]:
@@ -115,15 +120,16 @@ class PartRows:
             return
         ways = self._longest(placed, order)
         reached = self._reached(placed, ways)
-        if reached is not None and any(map(reached.implies, self._front)):
+        if reached is not None and self._known(reached) is not None:
             return
         cases = self._cases(placed, order, ways)
         for _, case in cases:
             self._find(*case)
         if not cases:
             assert reached is not None
-            self._front = [x for x in self._front if not x.implies(reached)] + [reached]
-            if len(self._front) > OUTCOMES:
+            front = self._front[reached.device]
+            front[:] = [x for x in front if not x.implies(reached)] + [reached]
+            if sum(map(len, self._front.values())) > OUTCOMES:
                 raise TooLargeError(f"a part has more than {OUTCOMES} outcomes")
 
     def _prove(self, placed: _Placed, order: _Order) -> Clause:
@@ -133,21 +139,19 @@ class PartRows:
             return clash
         ways = self._longest(placed, order)
         reached = self._reached(placed, ways)
-        if reached is not None:
-            for outcome in self._front:
-                if reached.implies(outcome):
-                    return self._leaf(outcome, placed, ways)
+        if reached is not None and (outcome := self._known(reached)) is not None:
+            return self._leaf(outcome, placed, ways)
         cases = self._cases(placed, order, ways)
         unit = self._open(placed)
         choice = None if unit is None else self.rows.some[unit]
         return self.script.cases(((x, self._prove(*case)) for x, case in cases), choice)
 
+    def _known(self, reached: Outcome) -> Outcome | None:
+        """Return an outcome that one implies."""
+        return next(filter(reached.implies, self._front[reached.device]), None)
+
     def _clash(self, placed: _Placed) -> Clause | None:
         """Return that two units are not on one device, if they are."""
-        self._ways += 1
-        if self._ways > WAYS:
-            size = len(self._units)
-            raise TooLargeError(f"a part of {size} units has more than {WAYS} ways to be placed")
         for u, w, d in self._apart:
             if placed.get(u) == placed.get(w) == d:
                 return self.rows.apart[u, w, d]
@@ -187,6 +191,10 @@ class PartRows:
 
     def _longest(self, placed: _Placed, order: _Order) -> dict[int, _Way]:
         """Return the longest path to each vertex, as far as places and orders are known."""
+        self._ways += 1
+        if self._ways > WAYS or max(len(self.vertices), len(placed) + len(order)) > DEPTH:
+            size = len(self.vertices)
+            raise TooLargeError(f"a part of {size} vertices has too many ways to be placed")
         rows, ways = self.rows, dict[int, _Way]()
         if self.cut is not None:
             ways[self.cut] = _Way(0)

@@ -99,7 +99,8 @@ def test_certificates_of_the_library(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "limit", "what"),
     [
-        (series_parts, "WAYS", "a part of 1 units has more than 2 ways to be placed"),
+        (series_parts, "WAYS", "a part of 1 vertices has too many ways to be placed"),
+        (series_parts, "DEPTH", "a part of 1 vertices has too many ways to be placed"),
         (series_parts, "OUTCOMES", "a part has more than 2 outcomes"),
         (series_proof, "LABELS", "a cut has more than 2 labels"),
         (cutting_planes, "BYTES", "it has more than 2 bytes"),
@@ -108,7 +109,7 @@ def test_certificates_of_the_library(name: str, tmp_path: Path) -> None:
 def test_what_is_too_large_is_refused_in_one_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, module: object, limit: str, what: str
 ) -> None:
-    monkeypatch.setattr(module, limit, 2)
+    monkeypatch.setattr(module, limit, 0 if limit == "DEPTH" else 2)
     with pytest.raises(InputError, match=f"the proof would be too large: {what}"):
         write(CERTIFICATES["vgg-19-edge-tight"], tmp_path / "proof")
     assert not (tmp_path / "proof").exists()
