@@ -92,6 +92,11 @@ def test_certificates_of_the_library(name: str, tmp_path: Path) -> None:
         refused["line"] += not veripb_refutes(rows, wrong)
     for at in rng.integers(0, len(rows), 6):  # a row that says nothing
         refused["row"] += not veripb_refutes([*rows[:at], ({}, 0), *rows[at + 1 :]], proof)
+    for at in [i for i, line in enumerate(lines) if line.startswith("red")][:40:4]:
+        definition, _, witness = lines[at].partition(" ; ")
+        terms, _, least = definition.partition(" >= ")
+        wrong = f"{terms} >= {int(least) + 1} ; {witness}"
+        assert not veripb_refutes(rows, "\n".join([*lines[:at], wrong, *lines[at + 1 :]]))
     assert refused["line"] >= 3
     assert refused["row"] >= 2
 
