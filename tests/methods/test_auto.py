@@ -105,7 +105,7 @@ class TestPlan:
 
     def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
         sequence, beside = shown(case(chain(60, kinds=3)))
-        assert sequence[:2] == [("series", "here", 0.5), ("cpsat", "here", 0.9)]
+        assert sequence[:2] == [("series", "here", 0.8), ("cpsat", "here", 0.9)]
         assert shown(case(chain(30, kinds=3)))[0][0] == ("cpsat", "here", 0.05)
         assert beside == [("series", 1)]
 

@@ -215,7 +215,7 @@ def _less_than_half(workers: int) -> int:
 MEMBERS = (
     # First what takes a moment, and CP-SAT alone with all workers: most instances end here.
     Member("pipeline", _PIPELINE, "here", lambda x: x.goal.blocks, until=0.04),
-    Member("series", _SERIES, "here", lambda x: x.repeats, until=0.5),
+    Member("series", _SERIES, "here", lambda x: x.repeats, until=0.8),
     Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
     Member("layers", _LAYERS, "here", lambda x: x.layered, until=0.4),
     # Then those that work from here to the end.
