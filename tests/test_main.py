@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -82,3 +83,23 @@ def test_an_interrupt_that_python_would_drop_comes_again(
     with pytest.raises(KeyboardInterrupt):
         time.sleep(10)
     assert capsys.readouterr().err == ""
+
+
+def test_an_interrupt_just_before_the_end_kills_nothing() -> None:
+    code = """
+import signal, time
+from optpart.base.interrupts import guard_interrupts
+
+class Finalised:
+    def __del__(self): signal.raise_signal(signal.SIGINT)
+
+class Slow:
+    def __del__(self, sleep=time.sleep): sleep(0.1)
+
+guard_interrupts()
+last = Slow()
+Finalised()
+"""
+    run = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

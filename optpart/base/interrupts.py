@@ -6,6 +6,7 @@ Python reports and drops one that leaves a finaliser or a callback of its garbag
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 import time
@@ -45,6 +46,8 @@ def guard_interrupts() -> None:
     signal.signal(signal.SIGINT, interrupt)
     signal.signal(signal.SIGALRM, interrupt)
     sys.unraisablehook = unraisable
+    # Python gives up its handlers before it ends; an alarm after that would kill the process.
+    atexit.register(signal.signal, signal.SIGALRM, signal.SIG_IGN)
 
 
 def _importing(frame: FrameType | None) -> bool:
