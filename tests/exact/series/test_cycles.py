@@ -121,7 +121,7 @@ def test_most_draws_that_repeat_are_solved_as_cycles():
 
 
 @pytest.mark.parametrize(
-    "instance", [*map(draw_forks, range(24)), *map(draw_caches, range(24))], ids=lambda x: x.name
+    "instance", [*map(draw_forks, range(12)), *map(draw_caches, range(12))], ids=lambda x: x.name
 )
 def test_series_agrees_with_enumeration_on_paths_with_forks(instance, monkeypatch):
     monkeypatch.setattr(cycles, "_LEAST_LENGTH", 1)
