@@ -10,7 +10,13 @@ import numpy as np
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.certificates import check
-from optpart.certificates.check import Problem, Series, Windows
+from optpart.certificates.check import (
+    Problem,
+    RejectedError,
+    Series,
+    Windows,
+    refute_in_series,
+)
 from optpart.certificates.series import priced
 from optpart.interop.formats import native
 
@@ -26,6 +32,16 @@ def record_of(windows: Windows, *prices: list[Fraction]) -> Record:
     free = [Fraction(0)] * len(windows.problem.devices)
     sets = [priced(Series(windows), values) for values in prices or [free]]
     return json.loads(json.dumps({"sets": sets}))
+
+
+def accepted(windows: Windows, record: Record) -> bool:
+    try:
+        refute_in_series(windows, record)
+    except RejectedError as error:
+        if "does not exclude" not in str(error):
+            raise
+        return False
+    return True
 
 
 def drawn_prices(rng: np.random.Generator, windows: Windows) -> list[Fraction]:

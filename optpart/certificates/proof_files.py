@@ -35,7 +35,7 @@ from optpart.certificates.check import (
 )
 from optpart.certificates.cutting_planes import Row, TooLargeError, text
 from optpart.certificates.path_rows import PathProof
-from optpart.certificates.series_proof import NotRefutedError, SeriesProof
+from optpart.certificates.series_proof import refutation
 
 #: What the manifest of a folder with these files says.
 HOLDS = "a proof in the formats of other checkers"
@@ -158,13 +158,13 @@ def _paths(windows: Windows) -> dict[str, bytes]:
 def _series(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:
     """Return places, starts and orders as rows, and a proof from part to part."""
     try:
-        try:
-            proof = SeriesProof(windows, record)
-        except NotRefutedError:  # it needs more than the cuts between the parts
-            proof = SeriesProof(windows, record, joined=True)
+        proof = refutation(windows, record)
     except TooLargeError as error:
         problem = f"the proof would be too large: {error}"
         raise InputError(folder, problem, "export the certificate of a smaller instance") from None
+    if proof is None:
+        remedy = "export the certificate of another instance"
+        raise InputError(folder, "its proof needs more than the rows of parts say", remedy)
     script = proof.rows.script
     formula = _opb(windows, proof.rows.said, script.rows)
     return {"formula.opb": formula, "proof.pbp": _pbp(len(script.rows), script.lines)}

@@ -38,8 +38,21 @@ LABELS = 20_000
 Label = Outcome
 
 
-class NotRefutedError(Exception):
-    """The refutation needs what the rows leave out: what connects parts other than by cuts."""
+def refutation(windows: Windows, record: Mapping[str, Any]) -> SeriesProof | None:
+    """Return a refutation, in which parts are joined if the cuts alone do not suffice.
+
+    Returns
+    -------
+    SeriesProof or None
+        ``None`` if there is none.
+
+    Raises
+    ------
+    TooLargeError
+        If there are too many ways, labels or lines.
+    """
+    proofs = (SeriesProof(windows, record, joined=joined) for joined in (False, True))
+    return next((proof for proof in proofs if proof.complete), None)
 
 
 class _Priced:
@@ -143,7 +156,7 @@ class _Priced:
 
 
 class SeriesProof:
-    """A refutation in series.
+    """What follows in series from places, starts and orders: a refutation, if it is complete.
 
     Parameters
     ----------
@@ -155,7 +168,10 @@ class SeriesProof:
     Attributes
     ----------
     rows : SeriesRows
-        The formula; its ``script`` has the lines of the proof, of which the last is ``0 ≥ 1``.
+        The formula; its ``script`` has the lines of the proof, of which the last is ``0 ≥ 1``, if
+        it is complete.
+    complete : bool
+        Whether the formula is refuted. It leaves out what connects parts other than by cuts.
     counts : list of int
         How many labels there are at each cut.
 
@@ -163,8 +179,6 @@ class SeriesProof:
     ------
     TooLargeError
         If there are too many ways, labels or lines.
-    NotRefutedError
-        If the rows do not suffice.
     """
 
     def __init__(
@@ -178,19 +192,23 @@ class SeriesProof:
         self._steps: dict[tuple[int, ...], Clause] = {}
         self._meaning: dict[Literal, tuple[int | None, int]] = {}
         self.counts: list[int] = []
-        start = Label(0, (0,) * len(rows.limited), 0)
+        self.complete = self._refute()
+
+    def _refute(self) -> bool:
+        """Write the proof from cut to cut; return whether no label is left at last."""
+        start = Label(0, (0,) * len(self.rows.limited), 0)
         if (wrong := self._excluded(-1, start)) is not None:
             self._script.end(wrong)
-            return
+            return True
         whole = self._script.all_of([])
         labels, one = {start: whole}, Clause(whole[0].back, frozenset([whole[0].literal]))
-        for i in range(rows.last + 1):
+        for i in range(self.rows.last + 1):
             labels, one = self._step(i, labels, one)
             self.counts.append(len(labels))
             if not labels:
                 self._script.end(one)
-                return
-        raise NotRefutedError
+                return True
+        return False
 
     def _excluded(self, i: int, label: Label) -> Clause | None:
         """Return a clause that excludes a label, if there is one."""

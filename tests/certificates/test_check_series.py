@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from series_draws import Record, blocks, drawn_prices, problem_of, record_of
+from series_draws import Record, accepted, blocks, drawn_prices, problem_of, record_of
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.certificates import check
@@ -35,16 +35,6 @@ def reason(windows: Windows, record: Record) -> str:
     with pytest.raises(RejectedError) as error:
         refute_in_series(windows, record)
     return str(error.value)
-
-
-def accepted(windows: Windows, record: Record) -> bool:
-    try:
-        refute_in_series(windows, record)
-    except RejectedError as error:
-        if "does not exclude" not in str(error):
-            raise
-        return False
-    return True
 
 
 # --- random draws --------------------------------------------------------------------------------

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from proof_readers import Sum, certificates_of, opb, row_of, veripb_refutes
-from series_draws import Record, blocks, drawn_prices, problem_of, record_of
+from series_draws import accepted, blocks, drawn_prices, problem_of, record_of
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model, Schedule
 from optpart.base.errors import InputError
 from optpart.certificates import cutting_planes, series_parts, series_proof
 from optpart.certificates.certify import grid_scales
-from optpart.certificates.check import RejectedError, Series, Windows, refute_in_series
+from optpart.certificates.check import Series, Windows
 from optpart.certificates.cutting_planes import text
 from optpart.certificates.proof_files import write
-from optpart.certificates.series_proof import NotRefutedError, SeriesProof
+from optpart.certificates.series_proof import SeriesProof, refutation
 from optpart.certificates.series_rows import SeriesRows
 from optpart.methods import registry
 from optpart.testing.draw import draw_instance
@@ -37,23 +37,6 @@ def files(proof: SeriesProof) -> tuple[list[Sum], str]:
     lines = ["pseudo-Boolean proof version 2.0", f"f {len(rows)}", *script.lines]
     lines += ["output NONE", f"conclusion UNSAT : {len(rows) + len(script.lines)}"]
     return rows, "\n".join([*lines, "end pseudo-Boolean proof"])
-
-
-def proven(windows: Windows, record: Record) -> SeriesProof | None:
-    for joined in (False, True):
-        try:
-            return SeriesProof(windows, record, joined=joined)
-        except NotRefutedError:
-            pass
-    return None
-
-
-def accepted(windows: Windows, record: Record) -> bool:
-    try:
-        refute_in_series(windows, record)
-    except RejectedError:
-        return False
-    return True
 
 
 def violated(rows: SeriesRows, windows: Windows, schedule: Schedule, ticks: Fraction) -> int:
@@ -137,11 +120,11 @@ def judge(instance: Instance, rng: np.random.Generator, coarse: int, seen: Count
         assert not violated(rows, later, best.schedule, ticks)
     free = [Fraction(0)] * len(problem.devices)
     later_record = record_of(later, free, drawn_prices(rng, later))
-    assert proven(later, later_record) is None
+    assert refutation(later, later_record) is None
     if not windows.feasible:
         return
     record = record_of(windows, free, *(drawn_prices(rng, windows) for _ in range(2)))
-    proof = proven(windows, record)
+    proof = refutation(windows, record)
     assert (proof is not None) == accepted(windows, record)
     if proof is not None:
         assert veripb_refutes(*files(proof))
