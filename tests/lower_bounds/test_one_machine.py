@@ -10,6 +10,8 @@ import pytest
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.interop.formats.detect import read_instance
+from optpart.interop.generate.cluster import drawn_cluster
+from optpart.interop.generate.layered import layered
 from optpart.kernels import ticks
 from optpart.kernels.ticks import Grid
 from optpart.lower_bounds.one_machine import Sharpening, must_run_on, one_machine_bound, sharpened
@@ -316,3 +318,18 @@ def check_optimal_schedule(instance: Instance, slack: int | None, most: int = 2*
         left = best.makespan - schedule.end(instance, v)
         assert grid.time(int(window.tail[v, d])) <= left
     return not grid.exact
+
+
+@pytest.mark.parametrize(
+    ("seed", "colocated", "bound"),
+    [(2, 0, Fraction(3168001, 52288)), (4, 12, Fraction(1805987783, 26984100))],
+)
+def test_ancestors_far_away_need_not_be_looked_at(
+    seed: int, colocated: int, bound: Fraction
+) -> None:
+    """The bounds are those of looking at every ancestor."""
+    graph = layered(
+        seed, levels=40, width=(3, 6), edge_probability=0.5, level_limit=2,
+        cpu_probability=0.1, colocated=colocated,
+    )  # fmt: skip
+    assert one_machine_bound(Instance(graph, drawn_cluster(seed, 4))) == bound
