@@ -22,15 +22,19 @@ def _edges_among(graph: Graph, vertices: list[int]) -> list[int]:
 
 def tensors_among(graph: Graph, vertices: list[int]) -> list[int]:
     """Return the tensors between some vertices, in the order of :func:`induced`."""
-    return sorted({int(graph.edge_tensor[e]) for e in _edges_among(graph, vertices)})
+    return _tensors(graph, _edges_among(graph, vertices))
+
+
+def _tensors(graph: Graph, edges: list[int]) -> list[int]:
+    return sorted({int(graph.edge_tensor[e]) for e in edges})
 
 
 def induced(graph: Graph, vertices: list[int]) -> Graph:
     """Return some vertices, in this order, with all that is between them."""
     place = {v: i for i, v in enumerate(vertices)}
-    edges, tensors = _edges_among(graph, vertices), tensors_among(graph, vertices)
+    edges = _edges_among(graph, vertices)
+    tensors = _tensors(graph, edges)
     number = {tensor: i for i, tensor in enumerate(tensors)}
-
     chosen = np.array(vertices, dtype=np.int64)
 
     def numbers(found: list[int]) -> NDArray[np.int32]:

@@ -24,8 +24,9 @@ _RENAMED = 6
 #: Single vertices that tighten an inequality.
 _LIFTED = 2
 
-#: With fewer workers, CP-SAT searches in one way only, and otherwise looks for solutions. These two
-#: prove most: the strongest relaxation, and branching by pseudo-costs.
+#: With fewer workers, CP-SAT has few full searches, with two a single one; the others look for
+#: solutions. These prove most, tried with two workers: the strongest relaxation, and branching by
+#: pseudo-costs.
 _MANY, _SEARCHES = 8, ("max_lp", "pseudo_costs")
 
 #: A kind and a device.
