@@ -34,6 +34,7 @@ UNCERTIFIED = {
     "shufflenet-server-tight",
     "shufflenet-workstation-tight",
     "small-60-8-ccr0.1-t-g-loose-s43",
+    "small-60-8-ccr1-tight-s44",
     "squeezenet-workstation-tight",
     "zfnet-512-workstation-tight",
 }
