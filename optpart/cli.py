@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +67,12 @@ def options(
         load_plugin(path)
 
 
+@cache
+def _program() -> Any:
+    """Return all commands; to call ``app`` would read every signature again each time."""
+    return typer.main.get_command(app)
+
+
 def main(begin: float | None = None) -> None:
     """Run the command line; report a user's error in one line, with exit code 2.
 
@@ -80,7 +87,7 @@ def main(begin: float | None = None) -> None:
         sys.exit(code)
     failures = Failures()
     with clock.command(begin):
-        code = _code_of(lambda: app(prog_name="optpart", standalone_mode=False))
+        code = _code_of(lambda: _program()(prog_name="optpart", standalone_mode=False))
     for failure in failures.described():
         complain(failure)
     if failures and code in (None, _NOTHING):  # 0 is stated where the answer is complete anyway

@@ -46,8 +46,8 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("command", "code"),
     [
-        ("solve h.json -m heft", 0),
-        ("solve h.json -m heft --json", 0),
+        ("solve h.json -m heft --time-limit 0", 0),
+        ("solve h.json -m heft --json --time-limit 0", 0),
         ("gap h.json -m heft", 0),
         ("gap h.json -m heft --seeds 2", 0),
         ("gap h.json h.json h.json h.json -m heft", 0),
@@ -73,7 +73,7 @@ def test_no_command_prints_what_no_terminal_should_see(run: Run, command: str, c
 @pytest.mark.usefixtures("hostile")
 def test_no_written_file_is_changed_by_them(run: Run, tmp_path: Path) -> None:
     for command in (
-        "solve h.json -m heft -o result.json",
+        "solve h.json -m heft --time-limit 0 -o result.json",
         "plot result.json --instance h.json -o picture.svg",
         "report h.json result.json -o page.html",
         "lesson h.json -o lesson.html --time-limit 20",
@@ -102,7 +102,7 @@ def test_csv_and_json_hold_the_very_names(run: Run) -> None:
         json.loads(run("gap", "h.json", "-m", "heft", "--json").out)["instances"][0]["instance"]
         == whole
     )
-    run("solve", "h.json", "-m", "heft", "-o", "r.json")
+    run("solve", "h.json", "-m", "heft", "--time-limit", 0, "-o", "r.json")
     assert set(json.loads(Path("r.json").read_text())["schedule"]["placement"]) == set(NAMES)
 
 
@@ -115,7 +115,12 @@ def test_a_lone_surrogate_is_refused(run: Run, hostile: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["1", "20"])
 @pytest.mark.parametrize(
-    "command", ["gap h.json heft-10 -m heft", "solve h.json -m heft", "bound h.json --time-limit 0"]
+    "command",
+    [
+        "gap h.json heft-10 -m heft",
+        "solve h.json -m heft --time-limit 0",
+        "bound h.json --time-limit 0",
+    ],
 )
 @pytest.mark.usefixtures("hostile")
 def test_a_narrow_terminal_cuts_no_figure(
@@ -177,7 +182,7 @@ def test_methods_of_plug_ins_may_have_any_name(
 
 @pytest.mark.parametrize("name", NAMES[:3])
 def test_a_method_of_any_name_can_be_chosen(run: Run, plugin: Path, name: str) -> None:
-    shown = run("--plugin", plugin, "solve", "heft-10", f"--method={name}")
+    shown = run("--plugin", plugin, "solve", "heft-10", f"--method={name}", "--time-limit", 0)
     assert shown.code == 0
     assert not UNSEEN.search(shown.out + shown.err)
 
@@ -211,7 +216,7 @@ def test_files_may_have_any_name(run: Run, hostile: Path, tmp_path: Path, name: 
     file = folder / f"{name}.json"
     hostile.rename(file)
     for command in (
-        ("solve", file, "-m", "heft", "-o", folder / f"result {name}.json"),
+        ("solve", file, "-m", "heft", "--time-limit", 0, "-o", folder / f"result {name}.json"),
         ("verify", file, folder / f"result {name}.json"),
         ("gap", file, "-m", "heft", "--workers", 1, "--store", folder / f"{name}.db"),
         ("report", file, folder / f"result {name}.json", "-o", folder / f"{name}.html"),

@@ -33,7 +33,7 @@ READ = {
     "result", "samples", "secret", "start", "strategy", "tables", "times",
 }  # fmt: skip
 
-HEFT = "heft-10 -m heft"
+HEFT = "laich-2.5 -m heft"
 ASKED = "chain.json --cluster two.toml --batch 12 --groups 3 --time-limit 1"
 CLUSTER = """
 bandwidth = 10
@@ -76,20 +76,20 @@ CASES: dict[tuple[str, str], list[Case]] = {
     ("solve", "checkpoint"): [Case("solve heft-10 -m search --time-limit 1 --checkpoint",
                                    kind="updated", same="checkpoint", after="--resume")],
     ("gap", "output"): [Case(f"gap {HEFT} -o"), Case(f"gap {HEFT} -o", ".csv"),
-                        Case("gap heft-10 -m heft+pct --axis --time-limit 1 -o")],
+                        Case("gap laich-2.5 -m heft+pct --axis --time-limit 1 -o")],
     ("gap", "store"): [Case(f"gap {HEFT} --store", ".db", "updated", "store")],
     ("worst", "output"): [Case("worst heft --vertices 3 --tries 5 -o", same="instance")],
-    ("robust", "output"): [Case("robust heft-10 --spread 1% --time-limit 9 -o")],
-    ("robust", "picture"): [Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".png"),
-                            Case("robust heft-10 --spread 1% --time-limit 9 --picture", ".svg")],
+    ("robust", "output"): [Case("robust laich-2.5 --spread 1% --time-limit 9 -o")],
+    ("robust", "picture"): [Case("robust laich-2.5 --spread 1% --time-limit 9 --picture", ".png"),
+                            Case("robust laich-2.5 --spread 1% --time-limit 9 --picture", ".svg")],
     ("bound", "checkpoint"): [Case("bound heft-10 --time-limit 1 --checkpoint", kind="updated",
                                    after="--resume")],
     ("check", "export"): [Case(f"check {library.folder() / 'certificates' / 'lpt-2'} --export", "",
                                "folder")],
-    ("certify", "output"): [Case("certify kwok-ahmad-9-2 -o", "", "folder")],
+    ("certify", "output"): [Case("certify laich-2.5 -o", "", "folder")],
     ("archive", "folder"): [Case("archive", "", "updated", after="known/bks.json --time-limit 1")],
     ("plot", "output"): [Case("plot result -o", ".png"), Case("plot result -o", ".svg")],
-    ("report", "output"): [Case("report heft-10 -o", ".html"),
+    ("report", "output"): [Case("report laich-2.5 -o", ".html"),
                            Case("report some.db -o", "", "folder")],
     ("lesson", "output"): [Case("lesson kwok-ahmad-9-2 -o", ".html")],
     ("simulate", "output"): [Case("simulate heft-10 -o")],
@@ -117,8 +117,8 @@ CASES: dict[tuple[str, str], list[Case]] = {
         Case("export blocks --to torch --architecture llama -o", ".py"),
         Case("export passes --to torch-schedule -o", ".csv"),
         Case("export result --to trace -o"),
-        Case("export heft-10 --to lp -o", ".lp"),
-        Case("export heft-10 --to mps -o", ".mps"),
+        Case("export kwok-ahmad-9-2 --to lp -o", ".lp"),
+        Case("export kwok-ahmad-9-2 --to mps -o", ".mps"),
     ],
     ("reduce", "output"): [Case("reduce partition --random 4 -o", "", same="instance",
                                  after="--time-limit 5")],
@@ -184,7 +184,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _save(["a", "b"], ["x", "y"], [0, 1], folder / "ab")
     blocks = ["embedding", "block.0", "block.1", "block.2", "block.3", "norm", "head"]
     _save(blocks, ["a", "b"], [0, 0, 0, 1, 1, 1, 1], folder / "blocks")
-    op.save(op.solve("heft-10", "heft"), folder / "result")
+    op.save(op.solve("laich-2.5", "heft"), folder / "result")
     op.save(op.solve(GENERATORS["training-pipeline"].load()(), "1f1b"), folder / "passes")
     op.save(GENERATORS["thesis"].load()(3, 10), folder / "thesis.json")
     step = GENERATORS["training-pipeline"].load()(devices=1, microbatches=1, memory=9)
@@ -203,7 +203,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "known").mkdir()
     (folder / "known" / "bks.json").write_text("[]")
     (folder / "known" / "two.txt").write_text("1 2\n0 4  1 2\n")
-    assert [*op.sweep(["heft-10"], ["heft"], seconds=1, store=folder / "some.db")]
+    assert [*op.sweep(["laich-2.5"], ["heft"], seconds=1, store=folder / "some.db")]
     return folder
 
 
