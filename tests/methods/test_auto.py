@@ -426,7 +426,7 @@ class Elsewhere:
 def test_on_a_cluster_members_and_searchers_run_elsewhere() -> None:
     pool = Elsewhere()
     instance = draw_instance(3, "link", "none", vertices=110, devices=4)
-    result = auto(instance, budget=Budget(4, 4), pool=pool)
+    result = auto(instance, budget=Budget(2, 4), pool=pool)
     assert result.schedule is not None
     assert verify(instance, result.schedule) == []
     assert set(pool.hired) == {

@@ -59,13 +59,13 @@ def test_a_small_instance_is_packed_by_the_solver() -> None:
 
 def test_a_large_instance_without_a_placement_is_proven_infeasible() -> None:
     builder = GraphBuilder()
-    for i in range(151):
+    for i in range(61):
         builder.vertex(str(i), 1, memory=2)
-    room = [Device(str(d), memory=101) for d in range(3)]
+    room = [Device(str(d), memory=41) for d in range(3)]
     instance = Instance(builder.build(), Cluster.of(room), Model(memory="estimate"))
     result = search(instance, budget=Budget(seconds=60, workers=1, deterministic=1))
     assert result.status is Status.INFEASIBLE
-    assert result.reason.endswith("2, 2, 2 and 139 more of 101, 101, 101)")
+    assert result.reason.endswith("2, 2, 2 and 49 more of 41, 41, 41)")
 
 
 def test_balancing_keeps_every_other_rule() -> None:

@@ -59,14 +59,22 @@ def main() -> None:
 
 def _watch(process: subprocess.Popen[bytes], seconds: float, folder: Path) -> None:
     """Wait for a command, kill it at its limit, write its exit code, and close the output."""
-    code: int | None = None
-    with suppress(subprocess.TimeoutExpired):
-        code = process.wait(timeout=seconds)
+    # To wait with a limit would look only 20 times a second whether the command has ended.
+    late = threading.Event()
+    limit = threading.Timer(min(seconds, threading.TIMEOUT_MAX), _end, (process, late))
+    limit.daemon = True
+    limit.start()
+    code = process.wait()
+    limit.cancel()
     kill(process)
-    process.wait()
     with suppress(OSError):  # the folder may have been removed
-        (folder / CODE).write_text(json.dumps(code))
+        (folder / CODE).write_text(json.dumps(None if late.is_set() else code))
     os.close(1)
+
+
+def _end(process: subprocess.Popen[bytes], late: threading.Event) -> None:
+    late.set()
+    kill(process)
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
