@@ -34,7 +34,7 @@ def printed(command: str, **variables: str) -> str:
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize(
     "command",
-    ["--help", "gap heft-10 -m heft --workers 1", "solve nowhere"],
+    ["--help", "gap laich-2.5 -m heft --workers 1", "solve nowhere"],
 )
 def test_no_escape_sequence_where_none_is_wanted(command: str, variables: dict[str, str]) -> None:
     text = printed(command, **variables)

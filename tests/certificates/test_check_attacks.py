@@ -8,6 +8,7 @@ import hashlib
 import json
 import lzma
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -632,8 +633,7 @@ PRIME = 2**61 - 1
 
 
 def long_number(digits: int, seed: int = 0) -> str:
-    rng = np.random.default_rng(seed)
-    return "9" + "".join(map(str, rng.integers(0, 10, digits - 1)))
+    return f"9{random.Random(seed).randrange(10 ** (digits - 1)):0{digits - 1}}"
 
 
 def bomb(

@@ -657,7 +657,7 @@ class TestASolverThatFails:
 
 
 def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
-    """The interrupt comes one second after the solver has started."""
+    """The interrupt comes half a second after the solver has started."""
     result = tmp_path / "result.json"
     program = (
         "import os, signal, threading\n"
@@ -665,7 +665,7 @@ def test_interrupting_a_solve_returns_the_best_so_far(tmp_path: Path) -> None:
         "from optpart.exact.solve import _Solve\n"
         "solve = _Solve._solve_on\n"
         "def struck(*arguments):\n"
-        "    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "    return solve(*arguments)\n"
         "_Solve._solve_on = struck\n"
         "main()\n"

@@ -208,7 +208,7 @@ class TestEnding:
             """Let the watchdog end the command once it has said its first solution."""
             limits.append((int(command[list(command).index("--time-limit") + 1]), seconds))
             script = f"{shlex.join(command)} | sed -u '/^{module._SOLUTION}$/q'; exec sleep 1000"
-            return start(self, ["sh", "-c", script], 3.0)
+            return start(self, ["sh", "-c", script], 1.5)
 
         monkeypatch.setattr(Scratch, "start", cut_off)
         steps: list[Progress] = []

@@ -73,7 +73,7 @@ def _is_remark(node: ast.AST) -> bool:
 def comparisons(source: str) -> list[int]:
     """Return the lines where a remark is compared, searched, or asked how it begins or ends."""
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(ast.parse(source)) if "reason" in source else ():
         match node:
             case ast.Compare():
                 parts = [node.left, *node.comparators]

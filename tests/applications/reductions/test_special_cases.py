@@ -33,7 +33,7 @@ def forest(rng: np.random.Generator, *, out: bool) -> Jobs:
 @pytest.mark.parametrize("out", [False, True])
 def test_hu_is_exact_on_forests(out: bool) -> None:
     rng = np.random.default_rng(1)
-    for _ in range(60):
+    for _ in range(40):
         jobs = forest(rng, out=out)
         assert is_best(jobs, hu(jobs)), jobs
 
