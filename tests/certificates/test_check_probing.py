@@ -238,7 +238,7 @@ def probe(windows: Windows, draw: random.Random, depth: int) -> None:
     close(windows)
     if not depth or not windows.feasible:
         return
-    for unit in draw.sample(range(len(windows.members)), min(4, len(windows.members))):
+    for unit in draw.sample(range(len(windows.members)), min(3, len(windows.members))):
         for d in windows.possible[unit]:
             trial = windows.assuming(unit, d)
             probe(trial, draw, depth - 1)

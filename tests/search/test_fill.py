@@ -16,6 +16,7 @@ from optpart.methods.starts import heuristic_schedules
 from optpart.search.fill import filled
 from optpart.solution.contiguity import first_violation
 from optpart.solution.job import Job
+from optpart.solution.result import Progress
 from optpart.solution.schedule import Schedule
 from optpart.solution.verifier import verify
 from optpart.testing.draw import draw_instance
@@ -123,16 +124,21 @@ class TestAFill:
         assert schedule.makespan(instance) == fill.makespan(instance)
 
 
+def stop(step: Progress) -> None:
+    """End a solve with its first schedule."""
+    if step.objective is not None:
+        raise KeyboardInterrupt
+
+
 class TestNoMethodIsWorse:
     @pytest.mark.parametrize("method", ["auto", "search", "hybrid", "cpsat"])
     def test_from_its_first_schedule_on(self, method: str) -> None:
         instance = transformer()
         fill = filled(instance)
         assert fill is not None
-        result = solve(instance, method=method, seconds=1, workers=1)
-        first = next(step for step in result.trace if step.objective is not None)
-        assert first.objective is not None
-        assert first.objective <= fill.makespan(instance)
+        result = solve(instance, method=method, seconds=60, workers=1, watch=stop)
+        assert result.makespan is not None
+        assert result.makespan <= fill.makespan(instance)
 
     @pytest.mark.parametrize("order", [None, ["host", "small-gpu", "large-gpu"]])
     def test_with_contiguous_blocks(self, order: list[str] | None) -> None:
@@ -140,7 +146,9 @@ class TestNoMethodIsWorse:
         fill = filled(instance, [] if order is None else [2, 1, 0])
         assert fill is not None
         assert first_violation(instance, fill.placement, ()) == ""
-        result = solve(instance, contiguous=True, device_order=order, seconds=1, workers=1)
+        result = solve(
+            instance, contiguous=True, device_order=order, seconds=60, workers=1, watch=stop
+        )
         assert result.makespan is not None
         assert result.makespan <= fill.makespan(instance)
 

@@ -484,13 +484,13 @@ def test_functions_that_call_themselves_or_grow_without_measure_are_refused(load
 
 def test_functions_of_more_nodes_than_a_float_counts_are_refused(load):
     def many(i):
-        inner = "Relu" if i == 90 else f"F{i + 1}"
-        nodes = [node(inner, "a", f"b{k}", domain="" if i == 90 else "own") for k in range(3000)]
+        inner = "Relu" if i == 98 else f"F{i + 1}"
+        nodes = [node(inner, "a", f"b{k}", domain="" if i == 98 else "own") for k in range(1400)]
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
         return helper.make_function("own", f"F{i}", ["a"], ["b0"], nodes, opsets)
 
     call = [node("F0", "x", "y", domain="own")]
-    made = model(call, [("x", [4])], functions=[many(i) for i in range(91)])
+    made = model(call, [("x", [4])], functions=[many(i) for i in range(99)])
     assert "vertices" in refusal(load, made)
 
 
