@@ -42,8 +42,12 @@ def opb(text: str) -> list[Sum]:
 
 
 def plus(one: Sum, other: Sum) -> Sum:
-    left = {x: one[0].get(x, 0) + other[0].get(x, 0) for x in one[0] | other[0]}
-    return {x: a for x, a in left.items() if a}, one[1] + other[1]
+    few, many = sorted((one[0], other[0]), key=len)
+    row = dict(many)
+    for x, a in few.items():
+        if total := row.pop(x, 0) + a:
+            row[x] = total
+    return row, one[1] + other[1]
 
 
 def over_literals(row: dict[str, int], least: int) -> int:
