@@ -30,7 +30,12 @@ from optpart.certificates.arithmetic import (
     path_record,
 )
 from optpart.certificates.check import Allowance, Encoding, Problem, RejectedError, Windows
-from optpart.certificates.probing import LateError, NotRefutedError, probing_record
+from optpart.certificates.probing import (
+    LateError,
+    NotRefutedError,
+    assignment_record,
+    probing_record,
+)
 from optpart.certificates.sat import refute
 from optpart.certificates.series import NotInSeriesError, series_record
 from optpart.certificates.trim import trim
@@ -65,8 +70,8 @@ _SHARE_IN_SERIES = 0.6
 _LEAST_IN_SERIES = 2**20
 _TICKS_IN_SERIES = 2**40
 
-#: Share of the time left for the search by probing. What it refutes gets all the rest for its
-#: proof; what it does not, leaves the rest for a formula.
+#: Share of the time left for assignments, and then for the search by probing. What the latter
+#: refutes gets all the rest for its proof; what it does not, leaves the rest for a formula.
 _SHARE_BY_PROBING = 0.3
 
 #: Share of the time left for a bound that is not the last to be tried. If probing was cut short for
@@ -283,7 +288,7 @@ def _in_series(
 def _by_probing(
     instance: Instance, problem: Problem, makespan: Fraction, deadline: float
 ) -> Refutation:
-    """Refute a length by destructive bounds, on the grid of these."""
+    """Refute a length by assignments or by destructive bounds, on the grid of these."""
     begin = clock.now()
     if begin > deadline:
         raise NotRefutedError("no time left")
@@ -293,9 +298,19 @@ def _by_probing(
     windows = Windows(problem, grid.scale, makespan)
     if not windows.feasible:
         return Refutation("path", grid.scale, {}, seconds={"refute": clock.now() - begin})
-    now = clock.now()
-    searching = now + _SHARE_BY_PROBING * (deadline - now)
-    record = probing_record(instance, windows, grid, searching, deadline)
+
+    def searching() -> float:
+        now = clock.now()
+        return now + _SHARE_BY_PROBING * (deadline - now)
+
+    try:
+        record = assignment_record(instance, windows, grid, searching())
+    except NotRefutedError as first:
+        try:
+            record = probing_record(instance, windows, grid, searching(), deadline)
+        except NotRefutedError as error:
+            late = isinstance(first, LateError) or isinstance(error, LateError)
+            raise (LateError if late else NotRefutedError)(f"{error}; {first}") from None
     return Refutation("probing", grid.scale, record, seconds={"refute": clock.now() - begin})
 
 

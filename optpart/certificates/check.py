@@ -38,7 +38,7 @@ MAX_STEPS = 400_000_000  # per MiB of all files; at least as many for smaller on
 MAX_BYTES = 700 * 2**20  # of memory, as estimated
 MAX_DIGITS, MAX_EXPONENT = 400, 300  # in the text of a number
 MAX_BITS = 4096  # of common denominators and scales
-MAX_CERTIFICATE, MAX_JSON = 2**20, 2**23  # bytes; the second of instance and schedule
+MAX_CERTIFICATE, MAX_JSON = 2**22, 2**23  # bytes; the second of instance and schedule
 MAX_PACKED = 2**26  # bytes of a proof; the unpacker keeps a second copy of them
 MAX_PROOF = 2**28  # bytes, unpacked
 MAX_LINE = 2**22  # bytes of one line of a proof; split into numbers it takes thirty times as much
@@ -49,7 +49,7 @@ MAX_NUMBER = 2**31  # of variables and lemmas; larger ones could be chosen to sh
 MAX_COUNTED = 2**17  # largest sum that a load or memory limit of the formula may count to
 MAX_TICKS = 2**62  # of a horizon, a potential, or a price in tiers ``series`` and ``lrat``
 MAX_MULTIPLIER = 2**128  # of a row, and of a price
-ROUNDS, MAX_ASSUMPTIONS = 20, 20  # of tightening the windows; and at one time
+ROUNDS, MAX_ASSUMPTIONS = 20, 64  # of tightening the windows; and at one time
 
 COMMUNICATION = ("delay", "sendrecv", "link", "port")
 MEMORY = ("none", "estimate", "edges")

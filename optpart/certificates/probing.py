@@ -1,4 +1,4 @@
-"""Records of tier ``probing``: destructive bounds, step by step.
+"""Records of tier ``probing``: assignments, branch by branch, or destructive bounds, step by step.
 
 :mod:`optpart.lower_bounds.destructive` refutes a length by raising heads and tails and by excluding
 devices on trial. What it does is written down, and then read backwards: only what the contradiction
@@ -26,6 +26,7 @@ from optpart.certificates.check import (
 )
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
+from optpart.lower_bounds.assignment import Tree, refutation
 from optpart.lower_bounds.destructive import Refutation
 from optpart.lower_bounds.energy import overload
 from optpart.lower_bounds.one_machine import Sharpening, must_run_on
@@ -109,14 +110,40 @@ def probing_record(
     NotRefutedError
         A :class:`LateError` if more time may help.
     """
-    units = [windows.unit[members[0]] for members in instance.units]
-    search = _Search(instance, grid, searching, windows, units)
+    search = _Search(instance, grid, searching, windows)
     if not search.by_trial(windows.horizon) or search.root is None:
         if search.left <= 0:
             raise LateError("does not refute it in the time limit")
         raise NotRefutedError("does not refute it")
     facts = _Traced(windows)
-    record = {"claims": _Trimming(units, deadline).claims(facts, search.root, _Needs(windows))}
+    claims = _Trimming(search.units, deadline).claims(facts, search.root, _Needs(windows))
+    return _limited({"claims": claims})
+
+
+def assignment_record(instance: Instance, windows: Windows, grid: Grid, deadline: float) -> Record:
+    """Refute the horizon of some windows by assignments of whole units.
+
+    Parameters
+    ----------
+    windows : Windows
+        Of the checker, on the grid ``grid``.
+
+    Raises
+    ------
+    NotRefutedError
+        A :class:`LateError` if more time may help.
+    """
+    search = _Search(instance, grid, deadline, windows)
+    tree = refutation(instance, grid, search.start, windows.horizon, deadline)
+    if tree is None:
+        if search.left <= 0:
+            raise LateError("assignments do not refute it in the time limit")
+        raise NotRefutedError("assignments do not refute it")
+    return _limited({"claims": search.claims(tree)})
+
+
+def _limited(record: Record) -> Record:
+    """Return a record if it fits into a certificate."""
     size = len(json.dumps(record))
     if size > MAX_CERTIFICATE - _RESERVE:
         raise NotRefutedError(f"its record takes {size} bytes")
@@ -195,32 +222,54 @@ class _Search(Refutation):
 
     Attributes
     ----------
+    units : list of int
+        The checker's number of each unit.
+    start : Windows
+        Those windows.
     root : _Recorded, optional
         Where it began.
     """
 
-    def __init__(
-        self, instance: Instance, grid: Grid, deadline: float, windows: Windows, units: list[int]
-    ) -> None:
+    def __init__(self, instance: Instance, grid: Grid, deadline: float, windows: Windows) -> None:
         super().__init__(instance, grid, deadline)
+        self.units = [windows.unit[members[0]] for members in instance.units]
         self.root: _Recorded | None = None
-        possible = np.zeros((len(units), instance.devices), dtype=np.bool_)
-        for row, unit in zip(possible, units, strict=True):
+        possible = np.zeros((len(self.units), instance.devices), dtype=np.bool_)
+        for row, unit in zip(possible, self.units, strict=True):
             row[windows.possible[unit]] = True
         there = possible[instance.unit_of]
         head, tail = (
             np.where(there, np.array(rows, dtype=np.int64), NEVER)
             for rows in (windows.head, windows.tail)
         )
-        self._start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
+        self.start = Known(head, tail, np.zeros(possible.shape, dtype=np.int64), possible)
         # Both count memory in whole units, but not in the same ones.
         need, _ = whole_memory(instance, relax=True)
         theirs = windows.problem.whole * sum(windows.problem.need)
         self._unit = Fraction(int(need.sum()), max(1, int(theirs)))
 
     def _begin(self, window: Known, limit: int) -> Sharpening:
-        self.root = _Recorded(self.instance, self.grid, self._start, limit)
+        self.root = _Recorded(self.instance, self.grid, self.start, limit)
         return self.root
+
+    def claims(self, tree: Tree) -> list[Claim]:
+        """Return the claims of a proof by assignments."""
+        claims: list[Claim] = [
+            ["not", self.units[unit], d, self.claims(why)] for unit, d, why in tree.excluded
+        ]
+        if tree.end is not None:
+            claims.append(["work", *self._scaled(tree.end.rows, tree.end.memory)])
+        return claims
+
+    def _scaled(
+        self, rows: Iterable[tuple[int, int, int, int]], memory: dict[int, int]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Return rows and prices of memory by the units of the checker."""
+        if not memory:
+            return [[*row] for row in rows], []
+        up, down = self._unit.numerator, self._unit.denominator
+        prices = [[d, mu * up] for d, mu in memory.items()]
+        return [[d, begin, end, y * down] for d, begin, end, y in rows], prices
 
     def _overfull(self, work: Sharpening, limit: int) -> bool:
         assert isinstance(work, _Recorded)
@@ -232,15 +281,9 @@ class _Search(Refutation):
         if found is None:
             return False
         rows = found.rows
-        ends = rows.begin + rows.room
-        table = (rows.device, rows.begin, ends, found.weight)
-        work.end = _Work(
-            [
-                [int(d), int(begin), int(end), int(y) * self._unit.denominator]
-                for d, begin, end, y in zip(*table, strict=True)
-            ],
-            [[d, mu * self._unit.numerator] for d, mu in found.memory.items()],
-        )
+        table = (rows.device, rows.begin, rows.begin + rows.room, found.weight)
+        columns = (column.tolist() for column in table)
+        work.end = _Work(*self._scaled(zip(*columns, strict=True), found.memory))
         return True
 
 

@@ -159,10 +159,18 @@ def overload(
     return Overload(Intervals(*(column[used] for column in rows)), y[used], memory, least, room)
 
 
-def intervals(instance: Instance, grid: Grid, window: Windows, limit: int) -> Intervals:
-    """List the intervals that would be overfull if all units were on the device."""
+def intervals(
+    instance: Instance, grid: Grid, window: Windows, limit: int, thresholds: int = _THRESHOLDS
+) -> Intervals:
+    """List the intervals that would be overfull if all units were on the device.
+
+    Parameters
+    ----------
+    thresholds : int
+        Most heads, and most tails, at which they begin and end, per device.
+    """
     units, k = window.possible.shape
-    count = min(_THRESHOLDS, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
+    count = min(thresholds, max(1, int((_MAX_ENTRIES / max(1, units * k)) ** 0.5)))
     device, work, room, first_tick = [], [], [], []
     for d in range(k):
         here = np.flatnonzero(window.possible[instance.unit_of, d])
