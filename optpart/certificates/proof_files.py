@@ -18,7 +18,7 @@ from typing import Any
 from optpart.base.errors import InputError
 from optpart.base.files import ANY, write_bytes
 from optpart.base.folders import new_folder
-from optpart.certificates import check
+from optpart.certificates import assignment_proof, check
 from optpart.certificates.check import (
     MAX_PACKED,
     Allowance,
@@ -55,14 +55,13 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
     -------
     list of str
         The names of the files: ``formula.cnf`` and ``proof.lrat`` for tier ``lrat``,
-        ``formula.opb`` and ``proof.pbp`` for the tiers ``path``, ``load``, ``one-machine`` and
-        ``series``.
+        ``formula.opb`` and ``proof.pbp`` for the others.
 
     Raises
     ------
     InputError
-        If the proof is of tier ``probing``, if it would be too large or needs more than rows say
-        (both in tier ``series`` only), or if the folder cannot be written.
+        If the proof is about times by tier ``probing``, if it would be too large or needs more than
+        rows say (tier ``series``), or if the folder cannot be written.
     check.RejectedError
         If the certificate is not accepted.
     """
@@ -78,11 +77,7 @@ def write(certificate: str | Path, target: str | Path) -> list[str]:
     elif tier == "series":
         files = _series(windows, record, folder)
     else:
-        raise InputError(
-            folder,
-            f"a proof of tier {tier} has no form that other checkers read",
-            "export one of the tiers lrat, path, load, one-machine and series",
-        )
+        files = _assignments(windows, record, folder)
     with new_folder(target, HOLDS) as draft:
         for name, content in files.items():
             write_bytes(draft / name, content, ANY)
@@ -153,6 +148,21 @@ def _paths(windows: Windows) -> dict[str, bytes]:
     formula = _opb(windows, said, proof.rows)
     lines = [f"pol {each}" for each in proof.sums]
     return {"formula.opb": formula, "proof.pbp": _pbp(len(proof.rows), lines)}
+
+
+def _assignments(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:
+    """Return places as rows, and a proof case by case."""
+    remedy = "export the certificate of another instance"
+    try:
+        proof = assignment_proof.refutation(windows, record["claims"])
+    except TooLargeError as error:
+        raise InputError(folder, f"the proof would be too large: {error}", remedy) from None
+    except assignment_proof.UnlikeAssignmentsError:
+        problem = "a proof of tier probing that raises times has no form that other checkers read"
+        raise InputError(folder, problem, remedy) from None
+    script = proof.script
+    formula = _opb(windows, proof.said, script.rows)
+    return {"formula.opb": formula, "proof.pbp": _pbp(len(script.rows), script.lines)}
 
 
 def _series(windows: Windows, record: dict[str, Any], folder: str) -> dict[str, bytes]:

@@ -133,9 +133,6 @@ class _Search:
             (np.full(len(found.room), max(1, limit)), np.maximum(1, capacity[limited]))
         ).astype(np.float64)
         self.solver = solver = pywraplp.Solver.CreateSolver("GLOP")
-        solver.SetSolverSpecificParametersAsString("use_dual_simplex: true")
-        self.anew = anew = pywraplp.MPSolverParameters()
-        anew.SetIntegerParam(anew.INCREMENTALITY, anew.INCREMENTALITY_OFF)
         self.cells = np.argwhere(self.possible)
         self.columns: list[Any] = [solver.NumVar(0.0, 1.0, "") for _ in self.cells]
         self.excess = solver.NumVar(-1.0, solver.infinity(), "")
@@ -211,13 +208,16 @@ class _Search:
                 self._add(r)
 
     def _excess(self) -> float:
-        """Solve the program, if need be from the beginning."""
+        """Solve the program; imprecise solutions do no harm, since sums are computed anew."""
         if clock.now() > self.deadline:
             raise _OpenError
-        optimal, solver = self.solver.OPTIMAL, self.solver
-        if solver.Solve() != optimal and solver.Solve(self.anew) != optimal:
-            raise _OpenError
-        return float(self.excess.solution_value())
+        for way in ("true", "false"):  # primal where dual simplex gives up
+            self.solver.SetSolverSpecificParametersAsString(
+                f"use_dual_simplex: {way} change_status_to_imprecise: false"
+            )
+            if self.solver.Solve() == self.solver.OPTIMAL:
+                return float(self.excess.solution_value())
+        raise _OpenError
 
     def _add(self, r: int) -> None:
         """Add a row to the program."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 from math import inf
+from typing import Literal
 
 import numpy as np
 import pytest
+from crowds import crowd
 
 from optpart import Cluster, Device, GraphBuilder, Instance, Model
 from optpart.certificates import check
@@ -64,18 +66,11 @@ def fits(instance: Instance, limit: int) -> bool:
 
 @pytest.mark.parametrize("memory", ["none", "estimate"])
 @pytest.mark.parametrize("seed", range(8))
-def test_exactly_what_no_placement_satisfies_is_refuted(seed: int, memory: str) -> None:
-    """Seven pieces between a first and a last one, on devices of which each may lack some."""
-    rng = np.random.default_rng(seed)
-    builder = GraphBuilder().vertex("first", 2).vertex("last", 3)
-    devices = int(rng.integers(2, 4))
-    for v in range(7):
-        there = tuple(f"d{d}" for d in range(devices) if rng.random() < 0.8) or None
-        builder.vertex(f"v{v}", int(rng.integers(1, 30)), memory=v + 5, devices=there)
-        builder.edge("first", f"v{v}", None).edge(f"v{v}", "last", None)
-    cluster = Cluster.of([Device(f"d{d}", 1 + d, memory=24) for d in range(devices)])
-    instance = Instance(builder.build(), cluster, model=Model(memory=memory))
-    shared = int(Grid.of(instance).duration[:, -1].sum()) // devices
+def test_exactly_what_no_placement_satisfies_is_refuted(
+    seed: int, memory: Literal["none", "estimate"]
+) -> None:
+    instance = crowd(seed, memory)
+    shared = int(Grid.of(instance).duration[:, -1].sum()) // instance.devices
     limits = range(shared // 2, 2 * shared, max(1, shared // 20))
     refuted = [limit for limit in limits if proof(instance, limit)]
     assert refuted == [limit for limit in limits if not fits(instance, limit)]
