@@ -133,6 +133,10 @@ class _Search:
             (np.full(len(found.room), max(1, limit)), np.maximum(1, capacity[limited]))
         ).astype(np.float64)
         self.solver = solver = pywraplp.Solver.CreateSolver("GLOP")
+        # Preprocessing begins anew each time, and gives up on some programs.
+        solver.SetSolverSpecificParametersAsString(
+            "use_dual_simplex: true use_preprocessing: false change_status_to_imprecise: false"
+        )
         self.cells = np.argwhere(self.possible)
         self.columns: list[Any] = [solver.NumVar(0.0, 1.0, "") for _ in self.cells]
         self.excess = solver.NumVar(-1.0, solver.infinity(), "")
@@ -211,13 +215,9 @@ class _Search:
         """Solve the program; imprecise solutions do no harm, since sums are computed anew."""
         if clock.now() > self.deadline:
             raise _OpenError
-        for way in ("true", "false"):  # primal where dual simplex gives up
-            self.solver.SetSolverSpecificParametersAsString(
-                f"use_dual_simplex: {way} change_status_to_imprecise: false"
-            )
-            if self.solver.Solve() == self.solver.OPTIMAL:
-                return float(self.excess.solution_value())
-        raise _OpenError
+        if self.solver.Solve() != self.solver.OPTIMAL:
+            raise _OpenError
+        return float(self.excess.solution_value())
 
     def _add(self, r: int) -> None:
         """Add a row to the program."""
