@@ -25,6 +25,9 @@ from optpart.problem.instance import Instance
 #: Most columns of the linear program; with more, too few cases are solved to prove anything.
 _MAX_COLUMNS = 2_000
 
+#: Most cases: a certificate has no room for more.
+_MAX_CASES = 2**16
+
 #: Most units that are put on a device at one time; the judge of certificates admits no more.
 MAX_DEPTH = 64
 
@@ -122,6 +125,7 @@ class _Search:
         need, capacity = whole_memory(instance, relax=True)
         limited = np.flatnonzero(capacity < need.sum())
         self.deadline = deadline
+        self.cases = 0
         self.possible = window.possible.copy()
         self.interval = np.stack((found.device, found.begin, found.begin + found.room), axis=1)
         self.device = np.concatenate((found.device, limited))
@@ -165,6 +169,9 @@ class _Search:
         before = self.possible.copy()
         excluded: list[tuple[int, int, Tree]] = []
         while True:
+            self.cases += 1
+            if self.cases > _MAX_CASES:
+                raise _OpenError
             share = self._solve()
             value = self.excess.solution_value()
             if value > _TINY:

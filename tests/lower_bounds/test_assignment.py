@@ -77,5 +77,12 @@ def test_exactly_what_no_placement_satisfies_is_refuted(
     assert refuted
 
 
+def test_a_search_of_too_many_cases_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = pieces([5, 5, 5, 1], [Device("d0"), Device("d1")])
+    assert proof(instance, 9) is not None
+    monkeypatch.setattr(assignment, "_MAX_CASES", 1)
+    assert proof(instance, 9) is None
+
+
 def test_the_judge_admits_as_many_assumptions() -> None:
     assert assignment.MAX_DEPTH == check.MAX_ASSUMPTIONS
