@@ -94,13 +94,20 @@ class TestPlan:
         assert [name for name, *_ in sequence] == ["cpsat", "hybrid", "cpsat"]
         assert beside == []
 
-    @pytest.mark.parametrize("vertices", [60, 200])
-    def test_a_graph_in_series_is_also_for_the_method_of_that_name(self, vertices: int) -> None:
-        sequence, beside = shown(case(chain(vertices)))
+    @pytest.mark.parametrize(("vertices", "workers"), [(60, 2), (60, 4), (200, 4)])
+    def test_a_graph_in_series_is_also_for_the_method_of_that_name(
+        self, vertices: int, workers: int
+    ) -> None:
+        sequence, beside = shown(case(chain(vertices), budget=Budget(60, workers)))
         assert sequence[0] == ("cpsat", "here", 0.05)
-        assert beside == [("series", 1)]
-        sequence, beside = shown(case(chain(vertices), budget=Budget(60, 1)))
-        assert [name for name, *_ in sequence][:2] == ["cpsat", "series"]
+        assert ("series", 1) in beside
+
+    @pytest.mark.parametrize(
+        ("vertices", "workers", "until"), [(60, 1, 0.5), (200, 1, 0.5), (200, 2, 0.65)]
+    )
+    def test_which_takes_turns_with_others(self, vertices: int, workers: int, until: float) -> None:
+        sequence, beside = shown(case(chain(vertices), budget=Budget(60, workers)))
+        assert sequence[:2] == [("cpsat", "here", 0.05), ("series", "process", until)]
         assert beside == []
 
     def test_a_path_of_like_vertices_is_first_for_series(self) -> None:
@@ -426,7 +433,7 @@ class Elsewhere:
 def test_on_a_cluster_members_and_searchers_run_elsewhere() -> None:
     pool = Elsewhere()
     instance = draw_instance(3, "link", "none", vertices=110, devices=4)
-    result = auto(instance, budget=Budget(2, 4), pool=pool)
+    result = auto(instance, budget=Budget(4, 4), pool=pool)
     assert result.schedule is not None
     assert verify(instance, result.schedule) == []
     assert set(pool.hired) == {

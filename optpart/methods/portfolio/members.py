@@ -109,6 +109,11 @@ class Case:
         """True if there is only one worker."""
         return self.budget.workers == 1
 
+    @property
+    def halved(self) -> bool:
+        """True if a member beside others would have half of the workers or a third."""
+        return self.medium and not self.lonely and self.budget.workers < _SEVERAL
+
     @cached_property
     def decomposes(self) -> bool:
         """True if the graph is a series of small parts; the method for these heeds the clock."""
@@ -219,13 +224,14 @@ MEMBERS = (
     Member("cpsat", _CPSAT, "here", lambda x: not x.large and not x.repeats, until=0.05),
     Member("layers", _LAYERS, "here", lambda x: x.layered, until=0.4),
     # Then those that work from here to the end.
-    Member("series", _SERIES, "beside", lambda x: x.decomposes, workers=_one),
+    Member("series", _SERIES, "beside", lambda x: x.decomposes and not x.halved, workers=_one),
     Member("milp", _MILP, "beside", lambda x: x.instance.vertices <= _FEW, workers=_quarter),
     Member("hybrid", _HYBRID, "beside", lambda x: x.small and not x.spread, workers=_quarter),
     Member("hybrid", _HYBRID, "beside", lambda x: x.medium and not x.spread, workers=_half),
     Member("cpsat", _CPSAT, "beside", lambda x: x.spread and not x.large, workers=_less_than_half),
-    # A single worker takes turns.
+    # A single worker takes turns, and so do two: the relaxation takes twice as long on one of them.
     Member("series", _SERIES, "process", lambda x: x.decomposes and x.lonely, until=0.5),
+    Member("series", _SERIES, "process", lambda x: x.decomposes and x.halved, until=0.65),
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
     Member("cpsat", _CPSAT, "here", lambda x: x.small and not x.spread, until=0.9),
     # What CP-SAT leaves of so few vertices is nearly always a matter of rounding.
