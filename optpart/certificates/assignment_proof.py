@@ -11,17 +11,18 @@ an assumption excludes are exchanged for its opposite once the claim that assume
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
-from optpart.certificates.check import Windows
-from optpart.certificates.cutting_planes import Clause, Conditional, Script, Summand, Terms
+from optpart.certificates.check import Windows, work_inside
+from optpart.certificates.cutting_planes import Clause, Conditional, Script, Summand, Terms, add
 
 #: A unit on a device.
 _Place = tuple[int, int]
 
 
 class UnlikeAssignmentsError(Exception):
-    """The record has claims about times, or assumes two places of a unit."""
+    """The record has claims about more than places, or about a unit that is assumed there."""
 
 
 def refutation(windows: Windows, claims: list[Any]) -> AssignmentProof:
@@ -32,9 +33,32 @@ def refutation(windows: Windows, claims: list[Any]) -> AssignmentProof:
     UnlikeAssignmentsError
     TooLargeError
     """
+    if not windows.feasible:
+        raise UnlikeAssignmentsError("paths suffice")
+    left = copy(windows)
+    left.possible = windows.possible[:]
+    claims = _reached(left, claims)
     proof = AssignmentProof(windows, claims)
     proof.script.end(proof.follow(claims, {}, {}))
     return proof
+
+
+def _reached(windows: Windows, claims: list[Any]) -> list[Any]:
+    """Return the claims that the judge looks at, and that say anything; there may be others."""
+    reached: list[Any] = []
+    for kind, *rest in claims:
+        if not windows.feasible or (reached and reached[-1][0] == "work"):
+            break
+        if kind == "not":
+            unit, d, why = rest
+            if d in windows.possible[unit]:
+                reached.append(["not", unit, d, _reached(windows.assuming(unit, d), why)])
+                windows.exclude(unit, d)
+        elif kind == "work":
+            reached.append([kind, *rest])
+        else:
+            raise UnlikeAssignmentsError(kind)
+    return reached
 
 
 class AssignmentProof:
@@ -65,14 +89,11 @@ class AssignmentProof:
             self._limits[key] = terms, row
 
     def _interval(self, d: int, begin: int, end: int) -> tuple[Terms, int]:
-        """Return the least work of units in an interval, and how long it is, as the judge does."""
+        """Return the least work of units in an interval, and how long it is."""
         windows, terms = self._windows, Terms()
         for v, u in enumerate(windows.unit):
             if (u, d) in self._place:
-                run, last = windows.time(v, d), windows.horizon - windows.tail[v][d]
-                inside = min(windows.head[v][d] + run - begin, end - last + run, run, end - begin)
-                x = self._place[u, d]
-                terms[x] = terms.get(x, 0) + max(0, inside)
+                add(terms, {self._place[u, d]: work_inside(windows, v, d, begin, end)})
         return terms, end - begin
 
     def _memory(self, d: int) -> tuple[Terms, int]:
@@ -129,8 +150,7 @@ class AssignmentProof:
         for key, y in keys:
             terms, row = self._limits[key]
             total.add(y, row)
-            for x, a in terms.items():
-                cost[x] = cost.get(x, 0) + y * a
+            add(cost, terms, y)
         for u, on in enumerate(self._windows.possible):
             left = self._left(u, assumed, excluded)
             least = min(cost.get(self._place[u, d], 0) for d in left)
@@ -167,8 +187,6 @@ def _keys(claims: list[Any]) -> Iterator[tuple[int, ...]]:
     for kind, *rest in claims:
         if kind == "not":
             yield from _keys(rest[2])
-        elif kind == "work":
+        else:
             yield from ((d, begin, end) for d, begin, end, _ in rest[0])
             yield from ((d,) for d, _ in rest[1])
-        else:
-            raise UnlikeAssignmentsError(kind)

@@ -869,6 +869,14 @@ def waits(windows: Windows, backwards: bool, v: int, d: int, t: int) -> bool:
     return one_machine_bound(jobs, windows.allowance) >= t
 
 
+def work_inside(windows: Windows, v: int, d: int, begin: int, end: int) -> int:
+    """Return how long a vertex on a device runs inside an interval, at least."""
+    run = windows.time(v, d)
+    early = windows.head[v][d] + run - begin
+    late = end - (windows.horizon - windows.tail[v][d] - run)
+    return max(0, min(early, late, run, end - begin))
+
+
 def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
     """Return whether the devices lack the time, or the memory, for what they must do.
 
@@ -894,10 +902,7 @@ def too_much_work(windows: Windows, rows: object, prices: object) -> bool:
         space += y * (end - begin)
         for v, unit in enumerate(windows.unit):
             if d in possible[unit]:
-                run = windows.time(v, d)
-                early = windows.head[v][d] + run - begin
-                late = end - (horizon - windows.tail[v][d] - run)
-                weight[unit][d] += y * max(0, min(early, late, run, end - begin))
+                weight[unit][d] += y * work_inside(windows, v, d, begin, end)
     for price in list_of(prices, "prices"):
         d, mu = list_of(price, "a price", 2)
         limit = problem.capacity[integer(d, 0, k - 1, "a device")]

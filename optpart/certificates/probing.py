@@ -23,6 +23,7 @@ from optpart.certificates.check import (
     Windows,
     too_much_work,
     waits,
+    work_inside,
 )
 from optpart.kernels.compiled import whole_memory
 from optpart.kernels.ticks import Grid
@@ -507,10 +508,7 @@ def _weight(windows: Windows, work: _Work, unit: int, d: int) -> int:
     total = 0
     for device, begin, end, y in work.rows:
         for v in windows.members[unit] if device == d else ():
-            run = windows.time(v, d)
-            early = windows.head[v][d] + run - begin
-            late = end - (windows.horizon - windows.tail[v][d] - run)
-            total += y * max(0, min(early, late, run, end - begin))
+            total += y * work_inside(windows, v, d, begin, end)
     prices = sum(mu for device, mu in work.prices if device == d)
     return total + prices * int(windows.problem.whole * windows.problem.need[unit])
 

@@ -158,7 +158,9 @@ def _assignments(windows: Windows, record: dict[str, Any], folder: str) -> dict[
     except TooLargeError as error:
         raise InputError(folder, f"the proof would be too large: {error}", remedy) from None
     except assignment_proof.UnlikeAssignmentsError:
-        problem = "a proof of tier probing that raises times has no form that other checkers read"
+        problem = (
+            "a proof of tier probing about more than places has no form that other checkers read"
+        )
         raise InputError(folder, problem, remedy) from None
     script = proof.script
     formula = _opb(windows, proof.said, script.rows)

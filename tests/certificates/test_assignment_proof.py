@@ -83,7 +83,26 @@ def satisfied(instance: Instance, schedule: Schedule, claims: list[Any]) -> bool
     return all(sum(a * place[x] for x, a in terms.items()) >= least for terms, least in rows)
 
 
+def test_what_the_judge_does_not_look_at_is_left_out() -> None:
+    instance = crowd(0, "none")
+    horizon, record = longest(instance)
+    windows = windows_of(instance, horizon)
+    gone = [
+        (u, d)
+        for u, on in enumerate(windows.possible)
+        for d in range(instance.devices)
+        if d not in on
+    ]
+    claims = [["not", *gone[0], [["full", 0, []]]], *record["claims"], ["work", [[99]], [[99]]]]
+    refute_by_probing(windows_of(instance, horizon), {"claims": claims})
+    assert veripb_refutes(*files(refutation(windows, claims)))
+
+
 def test_claims_about_times_are_not_about_assignments() -> None:
     windows = windows_of(crowd(0, "none"), 20)
     with pytest.raises(UnlikeAssignmentsError):
         refutation(windows, [["not", 0, 0, [["head", 1, 0, 3]]]])
+    short = windows_of(crowd(0, "none"), 0)
+    refute_by_probing(short, {"claims": []})
+    with pytest.raises(UnlikeAssignmentsError):  # paths alone leave nothing possible
+        refutation(short, [])
