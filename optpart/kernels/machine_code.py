@@ -64,7 +64,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     TypeError
         By the function, if an array or a struct is none of the annotated kind.
     """
-    dispatcher = numba.njit(error_model="numpy", no_cfunc_wrapper=True)(function)
+    dispatcher = numba.njit(**store.OPTIONS, no_cfunc_wrapper=True)(function)
     if not hasattr(dispatcher, "py_func"):  # numba's compilation is disabled
         return dispatcher
     dispatcher._cache = _Kept(function)
@@ -126,7 +126,7 @@ def _dispatched(function: Callable[..., Any]) -> Any:
     """Return the type of a function that compiled code calls, which needs no wrapper for Python."""
     if function not in _inside:
         _inside[function] = numba.njit(
-            error_model="numpy",
+            error_model=store.OPTIONS["error_model"],
             no_cpython_wrapper=True,
             no_cfunc_wrapper=True,
             forceinline="inlined" in vars(function),

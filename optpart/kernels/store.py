@@ -44,6 +44,9 @@ _NAME = re.compile(r"[\w.]+-[0-9a-f]{20}")
 
 _LENGTH = hashlib.sha256().digest_size
 
+#: How kernels are compiled: other threads of Python run meanwhile.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
 _said: set[str] = set()
 
 
@@ -73,7 +76,7 @@ def others_compile() -> bool:
 
 def name(function: FunctionType, *types: object) -> str:
     """Return the name of the file for a function and what else its machine code depends on."""
-    digest = hashlib.sha256(repr((versions(), *map(str, types))).encode())
+    digest = hashlib.sha256(repr((versions(), OPTIONS, *map(str, types))).encode())
     for part in _parts(function, set()):
         digest.update(part)
     return f"{function.__module__}.{function.__name__}-{digest.hexdigest()[:20]}"

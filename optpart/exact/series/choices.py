@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from optpart.exact.series.kernel import grown, ordered
+from optpart.exact.series.kernel import cell, cell_bits, grown, ordered
 from optpart.exact.series.lattice import NEVER
 from optpart.exact.series.sequencing import Body, Sequencing, decided, sequenced
 from optpart.exact.series.weights import FEWER_STEPS, SCALE, STEPS, Steps, Tables, tabulate, weigh
@@ -15,8 +15,9 @@ from optpart.kernels.struct import LongCube, LongMatrix, Longs, Struct
 
 #: Columns of the table of choices: device of the cut vertex after the part; lower bound of the time
 #: to the end of that vertex, and the time of a schedule; lower bound of the value by the first
-#: dual. Then comes the device of each vertex, and then its start in the schedule.
-END, LOW, TIME, VALUE, CHOSEN = range(5)
+#: dual; cell. Then comes the device of each vertex, its start in the schedule, and the memory taken
+#: of each device.
+END, LOW, TIME, VALUE, _CELL, CHOSEN = range(6)
 
 #: Nodes that take as long as one lower bound of all orders.
 _BOUND = 8
@@ -66,6 +67,9 @@ class Effort(Struct):
     most, nodes, orders : int
         Choices to return at the same time; nodes to visit; and, for each choice, in the search for
         the best order.
+    bits : int
+        If not negative, a choice stands for all that take no less time, and whose memory is in the
+        same cell of a grid of ``2**bits`` per device; it takes the least memory of any of them.
     """
 
     best_only: bool
@@ -73,6 +77,7 @@ class Effort(Struct):
     most: int
     nodes: int
     orders: int
+    bits: int
 
 
 class Trail(Struct):
@@ -164,7 +169,7 @@ def choices(
     Returns
     -------
     found : ndarray
-        A table of choices.
+        A table of choices. With ``bits``, the devices are those of one of the choices merged.
     count : int
         The number of its rows that count.
     dropped : int
@@ -174,8 +179,10 @@ def choices(
     """
     device, used, runs, need = best.device, trail.used, trail.runs, body.need
     limit = setting.limit
-    m = len(device)
-    found = np.empty((256, CHOSEN + 2 * m), dtype=np.int64)
+    m, k = len(device), len(used)
+    memory, bits = CHOSEN + 2 * m, cell_bits(setting.room, effort.bits)
+    found = np.empty((256, memory + k), dtype=np.int64)
+    rows = _filed(found, 0, 256)
     count = visited = 0
     dropped = np.int64(NEVER)
     for e in _promising(steps, setting, tables):
@@ -189,24 +196,46 @@ def choices(
         while x >= 0:
             if x == m:
                 first, spare = _spare(setting, device, e)
+                at, place, code, shorter = count, -1, np.int64(0), spare
+                if bits >= 0:
+                    code = cell(e, used, setting.room, bits)
+                    place = _place(rows, found, code)
+                    if rows[place] >= 0:
+                        at = rows[place]
+                        shorter = min(spare, found[at, LOW] - setting.run[e])
                 low, time, bounds = sequenced(
-                    body, best, e, setting.direct[e], spare, effort.orders
+                    body, best, e, setting.direct[e], shorter, effort.orders
                 )
                 visited += _BOUND * bounds
-                if time >= 0:
-                    if count == len(found):
+                if at < count and low < spare:
+                    row = found[at]
+                    row[VALUE] = min(row[VALUE], limit[0] - first + low)
+                    for d in range(k):
+                        row[memory + d] = min(row[memory + d], used[d])
+                elif time >= 0:
+                    if at == len(found):
                         found = grown(found, 2 * count)
-                    row = found[count]
-                    row[END], row[LOW], row[TIME] = e, low + setting.run[e], time + setting.run[e]
-                    row[VALUE] = limit[0] - first + low
+                    row = found[at]
+                    row[END], row[VALUE], row[_CELL] = e, limit[0] - first + low, code
+                    for d in range(k):
+                        row[memory + d] = used[d]
+                if time >= 0:
+                    row = found[at]
+                    row[LOW], row[TIME] = low + setting.run[e], time + setting.run[e]
                     for y in range(m):
                         row[CHOSEN + y], row[CHOSEN + m + y] = device[y], best.start[y]
-                    count += 1
+                    if at == count:
+                        count += 1
+                        if place >= 0:
+                            rows[place] = at
+                            if 2 * count > len(rows):
+                                rows = _filed(found, count, 4 * count)
                     if effort.best_only:
                         limit[0] = row[VALUE]
                     elif count == effort.most:
                         count = _halve(found, count, limit)
                         dropped = min(dropped, limit[0])
+                        rows = _filed(found, count if bits >= 0 else 0, len(rows))
                 x -= 1
                 used[device[x]] -= need[x]
                 runs[device[x]] -= 1
@@ -241,6 +270,24 @@ def choices(
             if x < m:
                 trail.width[x] = -1
     return found, count, dropped, visited
+
+
+@inner
+def _filed(found: Any, count: int, size: int) -> Any:
+    """Return a hash table of some places with the rows of all choices; −1 where there is none."""
+    rows = np.full(size, -1, dtype=np.int64)
+    for i in range(count):
+        rows[_place(rows, found, found[i, _CELL])] = i
+    return rows
+
+
+@inner
+def _place(rows: Any, found: Any, code: int) -> Any:
+    """Return the place of the choice in a cell, or one that is free."""
+    place = (code ^ (code >> 9) ^ (code >> 23)) % len(rows)
+    while rows[place] >= 0 and found[rows[place], _CELL] != code:
+        place = (place + 1) % len(rows)
+    return place
 
 
 @inner

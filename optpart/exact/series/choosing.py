@@ -56,7 +56,7 @@ class Chosen:
     low, time : ndarray
         Lower bound of the ticks between the ends of both cut vertices, and those of a schedule.
     taken : ndarray, columns × k
-        Memory.
+        Memory; of a merged column, less than that of the schedule.
     value : ndarray
         Lower bound of time, cost, and what follows, by the first dual.
     dropped : int
@@ -104,6 +104,7 @@ def choose(
     nodes: int,
     pace: Pace,
     orders: int = ORDERS,
+    bits: int = -1,
 ) -> Chosen:
     """Search for the columns of a part from a device; see :func:`~.choices.choices`.
 
@@ -117,6 +118,9 @@ def choose(
         Memory that the part may take; negative where there is no limit.
     pace : Pace
         Updated.
+    bits : int
+        If not negative, columns with the same end whose memory is in the same cell of a grid are
+        merged into one, which takes the least time and memory of any of them.
     """
     begin = clock.now()
     part, split = series.parts[i], series.stretches[i].chains
@@ -162,7 +166,7 @@ def choose(
             after=np.where(after < _HIGHEST, after, NEVER),
             limit=np.minimum(limit, _HIGHEST),
         ),
-        Effort(best_only, slack, most, nodes, orders),
+        Effort(best_only, slack, most, nodes, orders, bits),
         Tables.of(count, chains, m, k),
         Trail.of(m, k, count),
         sequencing,
@@ -171,13 +175,11 @@ def choose(
     pace.seconds += clock.now() - begin
     found = found[:size]
     end, low, time, value = (found[:, column].copy() for column in (END, LOW, TIME, VALUE))
-    chosen, start = found[:, CHOSEN : CHOSEN + m], found[:, CHOSEN + m :]
-    taken = np.stack([(chosen == d) @ series.charge[body] for d in range(k)], axis=1)
-    if part.closed:
-        taken[np.arange(len(end)), end] += join_need
+    chosen, start, taken = np.split(found[:, CHOSEN:], [m, 2 * m], axis=1)
     start, chosen = start[:, split.order], chosen[:, split.order]
     vertices = body[split.order]
     stop = start + run[vertices[None, :], chosen]
+    taken = taken.copy()
     return Chosen(end, low, time, taken, value, int(dropped), vertices, chosen, start, stop, cut)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,17 @@ _EXCESS = 8.0
 
 #: Vertices in the order of their starts, each with its device.
 Sequence = tuple[tuple[int, int], ...]
+
+
+class Column(NamedTuple):
+    """A way to run ``part`` from device ``start`` to ``end``; memory has an entry per device."""
+
+    part: int
+    start: int
+    end: int
+    time: int
+    memory: NDArray[np.int64]
+    sequence: Sequence
 
 
 class Columns(NamedTuple):
@@ -54,14 +65,12 @@ class Pool:
         self.devices = devices
         self._rows: list[dict[tuple[int, ...], tuple[int, Sequence]]] = [{} for _ in range(parts)]
 
-    def add(
-        self, part: int, start: int, end: int, time: int, memory: Any, sequence: Sequence
-    ) -> None:
+    def add(self, column: Column) -> None:
         """Add a column, unless one with the same ends and memory is at least as fast."""
-        key = (start, end, *(int(x) for x in memory))
-        rows = self._rows[part]
-        if key not in rows or rows[key][0] > time:
-            rows[key] = time, sequence
+        key = (column.start, column.end, *column.memory.tolist())
+        rows = self._rows[column.part]
+        if key not in rows or rows[key][0] > column.time:
+            rows[key] = column.time, column.sequence
 
     def __len__(self) -> int:
         return sum(map(len, self._rows))

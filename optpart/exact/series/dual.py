@@ -10,17 +10,17 @@ path over the devices of the cut vertices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.base import clock
+from optpart.base import clock, threads
 from optpart.exact.series.choosing import Pace, choose
-from optpart.exact.series.columns import Pool, Sequence, prices
+from optpart.exact.series.columns import Column, Pool, Sequence, prices
 from optpart.exact.series.kernel import (
     COST,
     ENTRY,
@@ -117,6 +117,30 @@ class Dual:
         return rest
 
 
+@dataclass(frozen=True)
+class _Search:
+    """What a relaxation asks of a part.
+
+    Attributes
+    ----------
+    dual : Dual
+        Filled for all parts that follow.
+    device : int
+        Of the cut vertex before the part.
+    known : int
+        The least time and cost from there on with a known column.
+    found : list of Column
+        New columns.
+    """
+
+    dual: Dual
+    part: int
+    device: int
+    known: int
+    labels: int
+    found: list[Column] = field(default_factory=list)
+
+
 class Pricing:
     """Relaxations of one instance at changing prices, and the columns that they have used.
 
@@ -126,10 +150,13 @@ class Pricing:
     ----------
     upper : int
         Ticks of a schedule, or of a horizon.
+    workers : int
+        Devices for which a part is searched at the same time.
     """
 
-    def __init__(self, series: Series, upper: int) -> None:
+    def __init__(self, series: Series, upper: int, workers: int = 1) -> None:
         self.series = series
+        self.workers = workers
         self.upper = max(1, upper)
         self.pool = Pool(len(series), series.devices)
         # Prices times capacities stay below 2^58, as no price is worth more than 8 schedules, and
@@ -236,14 +263,26 @@ class Pricing:
             here = slice(pool.first[i], pool.first[i + 1])
             total = pool.time[here] + pool.memory[here] @ (price * 2.0**-self.shift)
             total = np.floor(total + after[i + 1, pool.end[here]])
-            for d in series.allowed_before(i):
-                same = int(series.kind[d])
-                if same != d and alike:
-                    after[i, d] = after[i, same]
-                    continue
-                known = total[pool.start[here] == d].min(initial=NEVER)
-                late = self._latest(i, begin, alike, deadline)
-                after[i, d] = self._least_after(dual, i, d, int(known), labels, late)
+            allowed = series.allowed_before(i)
+            searches = [
+                _Search(dual, i, d, int(total[pool.start[here] == d].min(initial=NEVER)), labels)
+                for d in allowed
+                if not alike or series.kind[d] == d
+            ]
+            # Each has what those before it leave of the time.
+            late = partial(self._latest, i, begin, alike, deadline)
+            found = threads.each(
+                partial(self._least_after, late),
+                searches,
+                self.workers if len(series.parts[i].vertices) > 1 else 1,
+            )
+            for search, cheapest in zip(searches, found, strict=True):
+                after[i, search.device] = cheapest
+                for column in search.found:
+                    self.pool.add(column)
+            for d in allowed:
+                if alike:
+                    after[i, d] = after[i, series.kind[d]]
             if i:
                 after[i, series.duration[series.cut(i)] < 0] = NEVER
         constant = sum(
@@ -262,7 +301,8 @@ class Pricing:
             for j in range(begin, i + 1)
             if len(series.parts[j].vertices) > 1
         )
-        return now + min(1.0, _SHARES / max(1, left)) * max(0.0, deadline - now)
+        share = _SHARES * self.workers / max(1, left)
+        return now + min(1.0, share) * max(0.0, deadline - now)
 
     def _prices(
         self, capacity: NDArray[np.int64], part: int = 0, device: int = 0
@@ -290,16 +330,16 @@ class Pricing:
 
     # --- one part --------------------------------------------------------------------------
 
-    def _add(
+    def _column(
         self, i: int, device: int, end: int, time: int, memory: NDArray[np.int64], way: Sequence
-    ) -> None:
-        """Add a column, which begins on the first of identical devices once names are exchanged."""
+    ) -> Column:
+        """Return a column, which begins on the first of identical devices, by exchanged names."""
         name = list(range(self.series.devices))
         first = int(self.series.kind[device])
         name[device], name[first] = first, device
         taken = memory[name]
         end = name[end] if self.series.parts[i].closed else end
-        self.pool.add(i, first, end, time, taken, tuple((v, name[d]) for v, d in way))
+        return Column(i, first, end, time, taken, tuple((v, name[d]) for v, d in way))
 
     def _add_single_vertices(self) -> None:
         """Add every column of the parts of one vertex."""
@@ -315,7 +355,8 @@ class Pricing:
                         used = np.zeros(series.devices, dtype=np.int64)
                         used[e] = series.charge[v]
                         run = int(series.duration[v, e])
-                        self.pool.add(i, d, e if part.closed else 0, arrival + run, used, ((v, e),))
+                        end = e if part.closed else 0
+                        self.pool.add(Column(i, d, end, arrival + run, used, ((v, e),)))
 
     def _fill_remain(self, dual: Dual, i: int) -> None:
         """Fill ``remain`` for a part, once ``after`` is known for the next."""
@@ -346,15 +387,14 @@ class Pricing:
         longest = int(times.min(axis=1).max(initial=0))
         return min(NEVER, longest + int(dual.least[list(part.vertices)].sum()))
 
-    def _least_after(
-        self, dual: Dual, i: int, device: int, known: int, labels: int, deadline: float
-    ) -> int:
-        """Return the least time and cost from a cut on; ``known`` is that of a known column."""
-        bound = self._along_paths(dual, i, device)
-        stretch = self.series.stretches[i]
-        best = known
+    def _least_after(self, latest: Callable[[], float], search: _Search) -> int:
+        """Return the least time and cost from a cut on; ``latest`` says until when to search."""
+        labels, deadline = search.labels, latest()
+        bound = self._along_paths(search.dual, search.part, search.device)
+        stretch = self.series.stretches[search.part]
+        best = search.known
         if stretch.chains is not None:
-            found = self._chosen(dual, i, device, bound, best, labels > _FEW, deadline)
+            found = self._chosen(search, bound, best, deadline)
             bound, best = max(bound, found[0]), found[1]
         if len(stretch.part.vertices) == 1 or stretch.lattice is None:
             return bound
@@ -365,22 +405,13 @@ class Pricing:
             if bound >= best or beam > labels or (beam > _FEW and begin + 10 * took > deadline):
                 break
             narrow = max(2, beam * _NODES // max(_NODES, stretch.lattice.nodes))
-            found = self._cheapest(dual, i, device, best, narrow, deadline)
+            found = self._cheapest(search, best, narrow, deadline)
             bound = max(bound, min(found))
             best = min(best, found[0])
             took = clock.now() - begin
         return bound
 
-    def _chosen(
-        self,
-        dual: Dual,
-        i: int,
-        device: int,
-        lower: int,
-        upper: int,
-        careful: bool,
-        deadline: float,
-    ) -> tuple[int, int]:
+    def _chosen(self, search: _Search, lower: int, upper: int, deadline: float) -> tuple[int, int]:
         """Search for the cheapest choice of devices below ``upper``.
 
         Limits rise from ``lower``, as a search takes the less time the lower its limit: one that is
@@ -392,6 +423,8 @@ class Pricing:
         (int, int)
             Lower bound of its value, and the least value that is known.
         """
+        dual, i, device = search.dual, search.part, search.device
+        careful = search.labels > _FEW
         best = upper
         # Where no choice is known, none is likely to be so bad.
         high = min(upper, lower + self.upper)
@@ -414,7 +447,8 @@ class Pricing:
             )
             for row in range(len(found.end)):
                 end, time = int(found.end[row]), int(found.time[row])
-                self._add(i, device, end, time, found.taken[row], found.sequence(row))
+                way = found.sequence(row)
+                search.found.append(self._column(i, device, end, time, found.taken[row], way))
             value = int(found.value.min(initial=NEVER))
             lower = max(lower, min(limit, value, found.dropped))
             best = min(best, value)
@@ -422,10 +456,9 @@ class Pricing:
                 break
         return lower, best
 
-    def _cheapest(
-        self, dual: Dual, i: int, device: int, upper: int, beam: int, deadline: float
-    ) -> tuple[int, int]:
+    def _cheapest(self, search: _Search, upper: int, beam: int, deadline: float) -> tuple[int, int]:
         """Return the cheapest column below ``upper``, and the least bound of what was dropped."""
+        dual, i, device = search.dual, search.part, search.device
         series, stretch = self.series, self.series.stretches[i]
         assert stretch.lattice is not None
         final, cost, memory, last, history, dropped = extend(
@@ -446,7 +479,8 @@ class Pricing:
         for row in range(len(final)):
             end = int(history[last[row], 2]) if stretch.part.closed else 0
             span = int(final[row, 0])
-            self._add(i, device, end, span, memory[row], traced(history, int(last[row]))[1])
+            way = traced(history, int(last[row]))[1]
+            search.found.append(self._column(i, device, end, span, memory[row], way))
             following = int(dual.after[i + 1, end]) if stretch.part.closed else 0
             best = min(best, span + int(cost[row]) + following)
         return best, dropped

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.base import clock
+from optpart.base import clock, threads
 from optpart.exact.series.choosing import ORDERS, Pace, choose
-from optpart.exact.series.columns import Pool, Sequence
+from optpart.exact.series.columns import Column, Pool, Sequence
 from optpart.exact.series.dual import Dual, Pricing, extend, traced
 from optpart.exact.series.join import Cut, Ends, Extensions, joined
 from optpart.exact.series.lattice import NEVER
@@ -20,8 +20,11 @@ from optpart.exact.series.problem import Series
 #: Columns of a part, for each label that may be kept, and nodes of the search for each of them.
 _COLUMNS_PER_LABEL, _NODES_PER_COLUMN = 50, 200
 
-#: Share of the time that is left for one search.
-_ONE_SEARCH = 1 / 6
+#: Merged labels at the end for which a schedule is tried.
+_TRIED = 50
+
+#: Share of the time that is left for one search, and of that of a pass that merges labels.
+_ONE_SEARCH, _ONE_MERGING_SEARCH = 1 / 6, 1 / 2
 
 #: Share of the time that is left for the slowest part of a pass.
 _SLOWEST = 0.3
@@ -47,9 +50,9 @@ class PassResult:
     Attributes
     ----------
     value : int or None
-        Ticks of the best schedule below the limit of the pass.
+        Unless labels were merged, ticks of the best schedule below the limit of the pass.
     sequence : list of pairs
-        That schedule: vertices in the order of their starts, with devices.
+        That schedule, or any other: vertices in the order of their starts, with devices.
     bound : int
         Lower bound of the makespan that the pass proves; at most its limit.
     complete : bool
@@ -68,7 +71,7 @@ class _Enumerated:
 
     ``limit`` has an entry for every dual, ``room`` for every device; ``dropped`` is the least bound
     of what was given up, on the scale of the first limit; ``loose`` says whether some ``span`` is
-    only a lower bound.
+    only a lower bound; ``best`` are some of them, for the pool.
     """
 
     limit: NDArray[np.int64]
@@ -80,6 +83,7 @@ class _Enumerated:
     taken: NDArray[np.int64]
     sequence: Callable[[int], Sequence]
     loose: bool = False
+    best: tuple[Column, ...] = ()
 
     def serves(self, limit: NDArray[np.int64], room: NDArray[np.int64], beam: int) -> bool:
         """Return whether another enumeration could not find more."""
@@ -94,11 +98,15 @@ class _Enumerated:
 
 @dataclass(frozen=True)
 class _Labels:
-    """Labels before a part: those of a clean cut as devices and ends, others as rows of times."""
+    """Labels before a part: those of a clean cut as devices and ends, others as rows of times.
+
+    ``bound`` is a lower bound of the makespan of every schedule that a label stands for.
+    """
 
     device: NDArray[np.int64]
     time: NDArray[np.int64]
     memory: NDArray[np.int64]
+    bound: NDArray[np.int64]
     rows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -118,12 +126,14 @@ class Forward:
 
     pricing: Pricing
     duals: list[Dual]
-    _known: dict[tuple[int, int], _Enumerated] = field(default_factory=dict)
+    # By part, device, and bits of merged columns.
+    _known: dict[tuple[int, int, int], _Enumerated] = field(default_factory=dict)
     _crowded: list[tuple[int, _Labels]] = field(default_factory=list)
     _orders: int = ORDERS
     _pace: Pace = field(default_factory=Pace)
-    # Seconds of the slowest part of the last pass, for each label that it might have kept.
-    _per_label: float = 0.0
+    # Seconds of the slowest part of the last pass, with and without merging, for each label that
+    # it might have kept.
+    _per_label: dict[bool, float] = field(default_factory=dict)
 
     @property
     def series(self) -> Series:
@@ -144,7 +154,13 @@ class Forward:
         return self._bounding(i + 1)[:_ENUMERATING]
 
     def run(
-        self, upper: int, beam: int, deadline: float, *, pooled: bool = False
+        self,
+        upper: int,
+        beam: int,
+        deadline: float,
+        *,
+        pooled: bool = False,
+        merging: bool = False,
     ) -> PassResult | None:
         """Look for a schedule below ``upper``.
 
@@ -152,6 +168,10 @@ class Forward:
         ----------
         pooled : bool
             Whether to combine only the columns in the pool and a few others, which proves nothing.
+        merging : bool
+            Whether labels that are too many are merged rather than given up, and columns whose
+            memory is alike: a relaxation, which proves a bound. It ends once anything is given up.
+            A schedule that it comes upon need not be below the limit.
 
         Returns
         -------
@@ -163,42 +183,58 @@ class Forward:
             np.zeros(1, dtype=np.int64),
             np.zeros(1, dtype=np.int64),
             np.zeros((1, k), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
         )
         dropped = 0 if pooled else NEVER
         self._crowded.clear()
         trail: list[_Step] = []
         begin, slowest = clock.now(), 0.0
         # What a part takes grows with the labels; the slowest has to end in time.
-        pace = 0.0 if pooled else self._per_label
+        pace = 0.0 if pooled else self._per_label.get(merging, 0.0)
         if pace > 0.0:
             beam = max(1, min(beam, int(_SLOWEST * (deadline - begin) / pace)))
+        # Of the memory of merged columns; the more labels, the finer.
+        bits = beam.bit_length() if merging else -1
         for i, stretch in enumerate(series.stretches):
             slowest, begin = max(slowest, clock.now() - begin), clock.now()
             if begin + pace * beam > deadline:
                 return None
             if not pooled:
-                self._per_label = slowest / beam
+                self._per_label[merging] = slowest / beam
             if stretch.alone:
                 columns = (
                     self._pooled(i, labels, upper, deadline)
                     if pooled
-                    else self._columns(i, labels, upper, beam, deadline)
+                    else self._columns(i, labels, upper, beam, bits, deadline)
                 )
                 if columns is None:
                     return None
-                labels, lost = self._join(i, labels, columns, upper, beam, trail)
+                labels, lost = self._join(i, labels, columns, upper, beam, merging, trail)
             else:
                 labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
             dropped = min(dropped, lost)
-            if lost < upper and series.clean[i + 1] and i + 1 < len(series):
+            if merging and dropped < upper:
+                return PassResult(None, (), int(labels.bound.min(initial=dropped)), False)
+            if lost < upper and not merging and series.clean[i + 1] and i + 1 < len(series):
                 self._crowded.append((i + 1, labels))
             if not len(labels):
                 return PassResult(None, (), min(upper, dropped), dropped >= upper)
+        if merging:
+            bounds = np.maximum(labels.time, labels.bound)
+            ways = (_traced(trail, label, k) for label in bounds.argsort()[:_TRIED].tolist())
+            return PassResult(None, next(filter(self._fits, ways), ()), int(bounds.min()), True)
         best = int(labels.time.argmin())
         value = int(labels.time[best])
         return PassResult(
             value, _traced(trail, best, k), min(upper, dropped, value), dropped >= value
         )
+
+    def _fits(self, sequence: Sequence) -> bool:
+        """Return whether there is memory for all vertices of a sequence."""
+        used = np.zeros(self.series.devices, dtype=np.int64)
+        for v, d in sequence:
+            used[d] += self.series.charge[v]
+        return bool(((used <= self.series.capacity) | (self.series.capacity < 0)).all())
 
     def sharpen(self, deadline: float) -> None:
         """Add relaxations with prices that suit the labels of cuts where some were given up."""
@@ -233,24 +269,35 @@ class Forward:
     # --- parts whose labels are devices and ends -------------------------------------------
 
     def _columns(
-        self, i: int, labels: _Labels, upper: int, beam: int, deadline: float
+        self, i: int, labels: _Labels, upper: int, beam: int, bits: int, deadline: float
     ) -> list[_Enumerated | None] | None:
         """Return the columns from each device that can be part of a schedule below ``upper``."""
-        found: list[_Enumerated | None] = []
-        for d in range(self.series.devices):
+        wanted: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
+        present = [d for d in range(self.series.devices) if (labels.device == d).any()]
+        for d in present:
             here = labels.device == d
-            if not here.any():
-                found.append(None)
-                continue
             limit, room = self._limits(i, labels.time[here], labels.memory[here], upper)
-            known = self._known.get((i, d))
+            known = self._known.get((i, d, bits))
             if known is None or not known.serves(limit, room, beam):
-                if clock.now() > deadline:
-                    return None
-                known = self._enumerate(i, d, limit, room, beam, deadline)
-                self._known[i, d] = known
-            found.append(known)
-        return found
+                wanted.append((d, limit, room))
+
+        found = threads.each(
+            lambda given: (
+                self._enumerate(i, *given, beam, bits, deadline)
+                if clock.now() <= deadline
+                else None
+            ),
+            wanted,
+            self.pricing.workers,
+        )
+        for (d, *_), new in zip(wanted, found, strict=True):
+            if new is None:
+                return None
+            self._add(new.best)
+            self._known[i, d, bits] = new
+        return [
+            self._known[i, d, bits] if d in present else None for d in range(self.series.devices)
+        ]
 
     def _limits(
         self, i: int, ends: NDArray[np.int64], memory: NDArray[np.int64], upper: int
@@ -268,6 +315,10 @@ class Forward:
         ]
         return np.array(limit), np.where(limited, spare.max(axis=0), -1)
 
+    def _add(self, columns: tuple[Column, ...]) -> None:
+        for column in columns:
+            self.pool.add(column)
+
     def _enumerate(
         self,
         i: int,
@@ -275,10 +326,12 @@ class Forward:
         limit: NDArray[np.int64],
         room: NDArray[np.int64],
         beam: int,
+        bits: int,
         deadline: float,
     ) -> _Enumerated:
         if self.series.stretches[i].chains is not None:
-            return self._choose(i, device, limit, room, beam, _COLUMNS_PER_LABEL * beam, deadline)
+            most = _COLUMNS_PER_LABEL * beam
+            return self._choose(i, device, limit, room, beam, most, bits, deadline)
         series, dual = self.series, self.duals[0]
         # Labels of a part pay for its memory less all that there is.
         constant = int((np.maximum(series.capacity, 0) @ dual.price) >> dual.shift)
@@ -297,9 +350,11 @@ class Forward:
         )
         closed = series.parts[i].closed
         end = history[last, 2] if closed else np.zeros(len(last), dtype=np.int64)
-        for row in range(min(len(last), _POOLED)):
-            sequence = traced(history, int(last[row]))[1]
-            self.pool.add(i, device, int(end[row]), int(times[row, 0]), memory[row], sequence)
+        best = tuple(
+            Column(i, device, int(end[row]), int(times[row, 0]), memory[row], way)
+            for row in range(min(len(last), _POOLED))
+            for way in [traced(history, int(last[row]))[1]]
+        )
         return _Enumerated(
             np.where(np.arange(len(limit)) > 0, NEVER, limit),
             np.full(len(room), NEVER),
@@ -309,6 +364,7 @@ class Forward:
             times[:, 0].copy(),
             memory,
             lambda column: traced(history, int(last[column]))[1],
+            best=best,
         )
 
     def _choose(
@@ -319,6 +375,7 @@ class Forward:
         room: NDArray[np.int64],
         beam: int,
         most: int,
+        bits: int,
         deadline: float,
     ) -> _Enumerated:
         left = max(0.1, deadline - clock.now())
@@ -335,13 +392,26 @@ class Forward:
             room,
             best_only=False,
             most=most,
-            nodes=min(_NODES_PER_COLUMN * most, self._pace.nodes(_ONE_SEARCH * left)),
+            # Little is lost if labels are merged, but much if a column is given up.
+            nodes=min(
+                _NODES_PER_COLUMN * most if bits < 0 else NEVER,
+                self._pace.nodes((_ONE_SEARCH if bits < 0 else _ONE_MERGING_SEARCH) * left),
+            ),
             pace=self._pace,
             orders=self._orders,
+            bits=bits,
         )
-        for row in np.argsort(found.value)[:_POOLED].tolist():
-            end, span = int(found.end[row]), int(found.time[row])
-            self.pool.add(i, device, end, span, found.taken[row], found.sequence(row))
+        best = tuple(
+            Column(
+                i,
+                device,
+                int(found.end[row]),
+                int(found.time[row]),
+                found.taken[row],
+                found.sequence(row),
+            )
+            for row in np.argsort(found.value)[:_POOLED].tolist()
+        )
         return _Enumerated(
             limit,
             room,
@@ -352,11 +422,12 @@ class Forward:
             found.taken,
             found.sequence,
             loose=bool((found.low < found.time).any()),
+            best=best if bits < 0 else (),
         )
 
     def tightened(self) -> bool:
         """Return whether times of columns were only bounds; from now on they are better ones."""
-        loose = any(known.loose for known in self._known.values())
+        loose = any(known.loose for (*_, bits), known in self._known.items() if bits < 0)
         if loose:
             self._orders *= 10
             self._known.clear()
@@ -367,18 +438,25 @@ class Forward:
     ) -> list[_Enumerated | None]:
         """Return the columns in the pool, and the best that can follow some label."""
         if self.series.stretches[i].chains is not None:
-            for d in np.unique(labels.device).tolist():
-                here = labels.device == d
-                limit, room = self._limits(i, labels.time[here], labels.memory[here], upper)
-                self._choose(i, d, limit, room, 0, 2 * _POOLED, deadline)
+            wanted = [
+                (d, *self._limits(i, labels.time[here], labels.memory[here], upper))
+                for d in np.unique(labels.device).tolist()
+                for here in [labels.device == d]
+            ]
+            for found in threads.each(
+                lambda given: self._choose(i, *given, 0, 2 * _POOLED, -1, deadline),
+                wanted,
+                self.pricing.workers,
+            ):
+                self._add(found.best)
         pool = self.pool.columns()
         here = np.arange(pool.first[i], pool.first[i + 1])
         sequences = self.pool.sequences(i)
-        found: list[_Enumerated | None] = []
+        columns: list[_Enumerated | None] = []
         nothing = np.zeros(0, dtype=np.int64)
         for d in range(self.series.devices):
             chosen = here[pool.start[here] == d]
-            found.append(
+            columns.append(
                 _Enumerated(
                     nothing,
                     nothing,
@@ -390,7 +468,7 @@ class Forward:
                     partial(_picked, sequences, chosen - pool.first[i]),
                 )
             )
-        return found
+        return columns
 
     def _join(
         self,
@@ -399,6 +477,7 @@ class Forward:
         columns: list[_Enumerated | None],
         upper: int,
         beam: int,
+        merging: bool,
         trail: list[_Step],
     ) -> tuple[_Labels, int]:
         series, k = self.series, self.series.devices
@@ -424,9 +503,10 @@ class Forward:
             kind=series.kind,
             upper=upper,
             beam=beam,
+            merging=merging,
         )
-        device, ends, memory, source, column, renamed, lost = joined(
-            Ends(labels.device, labels.time, labels.memory), columns_of, cut
+        device, ends, memory, bound, source, column, renamed, lost = joined(
+            Ends(labels.device, labels.time, labels.memory, labels.bound), columns_of, cut
         )
         trail.append(partial(_joined, source, column, labels.device, first, columns, renamed))
         for d, c in enumerate(columns):
@@ -434,7 +514,7 @@ class Forward:
                 here = labels.device == d
                 limit, _ = self._limits(i, labels.time[here], labels.memory[here], upper)
                 lost = min(lost, upper - int(limit[0]) + c.dropped)
-        return _Labels(device, ends, memory), lost
+        return _Labels(device, ends, memory, bound), lost
 
     def _ahead(self, i: int) -> NDArray[np.int64]:
         """Return how much earlier a label before part ``i`` must end to replace another, k × k."""
@@ -480,13 +560,14 @@ class Forward:
         )
         trail.append(partial(_extended, last, history))
         ends, device = times[:, 0].copy(), history[last, 2]
+        bound = np.zeros(len(ends), dtype=np.int64)
         if series.clean[i + 1]:
-            return _Labels(device, ends, memory), dropped
+            return _Labels(device, ends, memory, bound), dropped
         lattice = series.stretches[i + 1].lattice
         assert lattice is not None
         width = 1 + series.devices * (1 + len(lattice.slots(0)))
         following = np.ascontiguousarray(times[:, :width])
-        return _Labels(device, ends, memory, following), dropped
+        return _Labels(device, ends, memory, bound, following), dropped
 
 
 #: Returns, for a label, the label before, the steps between, and the new names of devices.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optpart.exact.series.kernel import grown, memory_cost, ordered
+from optpart.exact.series.kernel import cell, cell_bits, grown, memory_cost, ordered
 from optpart.exact.series.lattice import NEVER
 from optpart.kernels.compiled import inner, long_kernel
 from optpart.kernels.struct import LongMatrix, Longs, Struct
@@ -18,17 +18,27 @@ _MOST_COMPARED = 1500
 #: Labels made at one cut, for each that may be kept per device, and at least.
 _MADE_PER_LABEL, _LEAST_MADE = 50, 20_000
 
+#: The same where too many are merged, the share that merging leaves of those made, and bits of the
+#: finest grid of memory.
+_MERGED_PER_LABEL, _LEFT, _FINEST = 8, 1 / 4, 14
+
 #: Columns of the table of new labels: device and end of the cut vertex, bound, label before, column
-#: of the part. Then comes the memory taken per device, and then the new name of each device.
-_DEVICE, _TIME, _BOUND, _FROM, _COLUMN, _MEMORY = range(6)
+#: of the part, cell of the grid. Then comes the memory taken per device, and then the new name of
+#: each device.
+_DEVICE, _TIME, _BOUND, _FROM, _COLUMN, _CELL, _MEMORY = range(7)
 
 
 class Ends(Struct):
-    """Labels before a part: device and end of the cut vertex, memory (labels × k) taken so far."""
+    """Labels before a part.
+
+    Device and end of the cut vertex, memory (labels × k) taken so far, and a lower bound of the
+    makespan of every schedule that a label stands for.
+    """
 
     device: Longs
     time: Longs
     memory: LongMatrix
+    bound: Longs
 
 
 class Extensions(Struct):
@@ -68,6 +78,8 @@ class Cut(Struct):
         Labels whose bound reaches this are left out.
     beam : int
         Labels to keep per device.
+    merging : bool
+        Whether too many labels are merged rather than given up.
     """
 
     after: LongMatrix
@@ -79,6 +91,7 @@ class Cut(Struct):
     kind: Longs
     upper: int
     beam: int
+    merging: bool
 
 
 class Ranking(Struct):
@@ -110,15 +123,17 @@ def joined(
     NDArray[np.int64],
     NDArray[np.int64],
     NDArray[np.int64],
+    NDArray[np.int64],
     int,
 ]:
     """Extend labels before a part by its columns.
 
     Returns
     -------
-    device, time, memory, from label, column, renamed : ndarray
+    device, time, memory, bound, from label, column, renamed : ndarray
         The labels after the part, best bounds first. Identical devices are renamed, so that labels
         that differ in their names alone are equal: ``renamed[l, d]`` is the new name of ``d``.
+        Of merged labels, the last three are those of one with the least bound.
     dropped : int
         The least bound of a label given up because there were too many.
     """
@@ -128,6 +143,7 @@ def joined(
         found[:, _DEVICE].copy(),
         found[:, _TIME].copy(),
         np.ascontiguousarray(found[:, _MEMORY : _MEMORY + k]),
+        found[:, _BOUND].copy(),
         found[:, _FROM].copy(),
         found[:, _COLUMN].copy(),
         np.ascontiguousarray(found[:, _MEMORY + k :]),
@@ -178,7 +194,7 @@ def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
     found = np.empty((1024, _MEMORY + 2 * devices), dtype=np.int64)
     taken, name = np.empty(devices, dtype=np.int64), np.empty(devices, dtype=np.int64)
     dropped, upper = np.int64(NEVER), cut.upper
-    most = max(_LEAST_MADE, _MADE_PER_LABEL * cut.beam)
+    most = max(_LEAST_MADE, (_MERGED_PER_LABEL if cut.merging else _MADE_PER_LABEL) * cut.beam)
     count = 0
     for i in range(len(labels.device)):
         for y in range(ranking.first[i], ranking.last[i]):
@@ -188,7 +204,7 @@ def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
             if not _take(labels.memory[i], columns.taken[c], cut, taken):
                 continue
             e, ends = columns.end[c], labels.time[i] + columns.span[c]
-            bound = np.int64(-NEVER)
+            bound = labels.bound[i]
             for j in range(len(cut.price)):
                 cost = memory_cost(cut.price[j], cut.shift, cut.capacity, taken)
                 bound = max(bound, ends + cut.after[j, e] + cost)
@@ -196,7 +212,9 @@ def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
                     break
             if bound >= upper:
                 continue
-            if count == most:
+            if count == most and cut.merging:
+                found, count = _merged(found, count, int(_LEFT * most), cut.capacity)
+            elif count == most:
                 found, count, upper = _halved(found, count)
                 dropped = upper
             if count == len(found):
@@ -209,6 +227,8 @@ def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
                 row[_MEMORY + name[d]] = taken[d]
                 row[_MEMORY + devices + d] = name[d]
             count += 1
+    if cut.merging:
+        found, count = _merged(found, count, cut.beam, cut.capacity)
     order = ordered(found, count, _BOUND, _BOUND)
     total, lost = _select(found, order, cut)
     kept = np.empty((total, found.shape[1]), dtype=np.int64)
@@ -216,6 +236,41 @@ def join(labels: Ends, columns: Extensions, cut: Cut, ranking: Ranking) -> Any:
         for x in range(found.shape[1]):
             kept[y, x] = found[order[y], x]
     return kept, min(dropped, lost)
+
+
+@inner
+def _merged(found: Any, count: int, most: int, capacity: Any) -> Any:
+    """Merge labels of one device that have taken much the same memory, if there are too many.
+
+    One that stands for several ends as early, has taken as little memory of each device, and has as
+    low a bound, as any of them. So no schedule is lost, but there may be none for it. The grid of
+    memory gets coarser until few enough are left.
+
+    Source: H. Andersen, T. Hadzic, J. Hooker and P. Tiedemann, A constraint store based on
+    multivalued decision diagrams, CP 2007.
+    """
+    devices, bits = len(capacity), cell_bits(capacity, _FINEST)
+    while count > most and bits >= 0:
+        for y in range(count):
+            memory = found[y, _MEMORY : _MEMORY + devices]
+            found[y, _CELL] = cell(found[y, _DEVICE], memory, capacity, bits)
+        order = ordered(found, count, _CELL, _BOUND)
+        merged = np.empty_like(found)
+        last = -1
+        for y in range(count):
+            row = found[order[y]]
+            if last < 0 or merged[last, _CELL] != row[_CELL]:
+                last += 1
+                for x in range(found.shape[1]):
+                    merged[last, x] = row[x]
+                continue
+            into = merged[last]
+            into[_TIME] = min(into[_TIME], row[_TIME])
+            for d in range(_MEMORY, _MEMORY + devices):
+                into[d] = min(into[d], row[d])
+        found, count = merged, last + 1
+        bits -= 1
+    return found, count
 
 
 @inner

@@ -17,6 +17,9 @@ _MOST_COMPARED = 4000
 #: Labels kept of all downsets of one size, which limits the memory taken.
 _MOST_KEPT = 150_000
 
+#: Bits of a cell for all devices together.
+_CELL_BITS = 56
+
 #: Devices of which all sets are looked at for every label.
 _MOST_DEVICES = 10
 
@@ -540,6 +543,25 @@ def grown(rows: Any, room: int) -> Any:
         for x in range(rows.shape[1]):
             more[i, x] = rows[i, x]
     return more
+
+
+@inner
+def cell_bits(capacity: Any, bits: int) -> Any:
+    """Return so many bits, or as many as cells of all devices with a limit have room for."""
+    limited = 0
+    for d in range(len(capacity)):
+        limited += 0 <= capacity[d] < NEVER
+    return min(bits, _CELL_BITS // max(1, limited))
+
+
+@inner
+def cell(device: int, memory: Any, capacity: Any, bits: int) -> Any:
+    """Return the cell of a device and of memory within limits, which are cut ``2**bits`` times."""
+    found = device
+    for d in range(len(capacity)):
+        if 0 <= capacity[d] < NEVER:
+            found = (found << bits) + memory[d] // ((capacity[d] >> bits) + 1)
+    return found
 
 
 @inner

@@ -42,9 +42,17 @@ _POOLED, _MOST_POOLED = 300, 3_000
 #: Share of the gap, above the lower bound, in which a pass looks for schedules.
 _SHARE = 0.25
 
-#: Share of the time for the relaxation if memory is limited, if blocks can be solved one by one,
-#: and if neither; then it solves the problem.
-_RELAXING, _RELAXING_BLOCKS, _RELAXING_ALL = 0.4, 0.15, 0.95
+#: Labels of a pass that merges them, for each of one that does not, and the share of the time left
+#: that it may take.
+_MERGED, _ONE_MERGING = 10, 0.35
+
+#: Share of the gap up to which the first of them proves; how much further the next one does, or
+#: less far after one that gave up a column; and the least share.
+_NEAR, _FURTHER, _LESS, _NEAREST = 1 / 32, 2, 4, 1e-3
+
+#: Share of the time for the relaxation if memory is limited or blocks can be solved one by one, and
+#: if neither; then it solves the problem.
+_RELAXING, _RELAXING_ALL = 0.4, 0.95
 
 #: Share of the time for the model of a path of cycles.
 _PATH = 0.9
@@ -101,7 +109,7 @@ class _Solve:
                     infeasible = self._solve()
                 except clock.OutOfTimeError:
                     self._end_late()
-        return self.record.result("series", infeasible=infeasible, workers=1)
+        return self.record.result("series", infeasible=infeasible, workers=self.budget.workers)
 
     def _solve(self) -> str:
         record, starts = self.record, self.starts
@@ -134,7 +142,7 @@ class _Solve:
             return reason
         if self._closed():
             return ""
-        pricing = Pricing(series, self.upper)
+        pricing = Pricing(series, self.upper, self.budget.workers)
         duals = self._relax(pricing)
         if self._closed():
             return ""
@@ -189,9 +197,8 @@ class _Solve:
     def _relax(self, pricing: Pricing) -> list[Dual]:
         """Return the relaxations with the best bounds."""
         left = self.deadline - clock.now()
-        share = _RELAXING
-        if not self.series.limited:
-            share = _RELAXING_BLOCKS if block_path.applies(self.series) else _RELAXING_ALL
+        partial = self.series.limited or block_path.applies(self.series)
+        share = _RELAXING if partial else _RELAXING_ALL
         deadline = clock.now() + share * left
         duals: list[Dual] = []
         for dual in pricing.run(deadline):
@@ -218,13 +225,16 @@ class _Solve:
 
     def _search(self, forward: Forward) -> str:
         """Alternate between passes that look for schedules and passes that raise the bound."""
-        beam, share, combined = _BEAM, _SHARE, 0
+        beam, share, combined, near = _BEAM, _SHARE, 0, _NEAR
         found = self._pass(forward, self.upper, _POOLED, pooled=True)
         while not self._closed():
             if found is None:
                 self._end_late()
                 return ""
-            target = min(self.upper, self.lower + max(1, int((self.upper - self.lower) * share)))
+            near = self._raise_by_merging(forward, near, beam)
+            if self._closed():
+                return ""
+            target = self._target(share)
             known, proven = self.upper, self.lower
             found = self._pass(forward, target, beam)
             if found is None or self._closed():
@@ -262,13 +272,43 @@ class _Solve:
                 "schedule is longer",
             )
 
+    def _raise_by_merging(self, forward: Forward, share: float, beam: int) -> float:
+        """Raise the bound by passes that merge labels, each up to a share of the gap.
+
+        Returns
+        -------
+        float
+            The share to begin with the next time.
+        """
+        while share >= _NEAREST and self.lower < self.upper:
+            target = self._target(share)
+            found = self._pass(forward, target, _MERGED * beam, merging=True)
+            if found is None or not found.complete:
+                return share / _LESS
+            if found.bound < target:
+                return share
+            share = min(1.0, share * _FURTHER)
+        return share
+
+    def _target(self, share: float) -> int:
+        """Return a makespan that is a share of the gap above the lower bound."""
+        return min(self.upper, self.lower + max(1, int((self.upper - self.lower) * share)))
+
     def _pass(
-        self, forward: Forward, upper: int, beam: int, *, pooled: bool = False
+        self,
+        forward: Forward,
+        upper: int,
+        beam: int,
+        *,
+        pooled: bool = False,
+        merging: bool = False,
     ) -> PassResult | None:
-        found = forward.run(upper, beam, self.deadline, pooled=pooled)
+        now = clock.now()
+        deadline = now + (self.deadline - now) * (_ONE_MERGING if merging else 1.0)
+        found = forward.run(upper, beam, deadline, pooled=pooled, merging=merging)
         if found is None:
             return None
-        if found.value is not None:
+        if found.value is not None or found.sequence:
             self._offer(found.sequence)
         self._raise(found.bound)
         return found

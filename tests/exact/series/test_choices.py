@@ -67,12 +67,13 @@ def _parts(seed):
                 yield series, i, d
 
 
-def _all(series, i, d, limit, **limits):
-    n, k = series.duration.shape
-    nothing = np.zeros((1, n, k), dtype=np.int64), np.zeros((1, k), dtype=np.int64)
-    room = np.full(k, -1)
+def _all(series, i, d, limit, *, room=None, price=None, **limits):
+    k = series.devices
+    price = np.zeros(k, dtype=np.int64) if price is None else price
+    duals = series.charge[None, :, None] * price, np.zeros((1, k), dtype=np.int64)
+    room = np.full(k, -1) if room is None else room
     arguments = {"best_only": False, "most": 10**6, "nodes": 10**9, "pace": Pace(), **limits}
-    return choose(series, i, d, nothing, np.array([limit]), room, **arguments)
+    return choose(series, i, d, duals, np.array([limit]), room, **arguments)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -120,6 +121,22 @@ def test_what_is_given_up_is_not_below_its_bound(seed):
                     assert everything.value[row] >= found.dropped
             assert len(found.end) < limits.get("most", NEVER)
             assert len(found.end) <= len(everything.end)
+
+
+@pytest.mark.parametrize("most", [10**6, 8])
+@pytest.mark.parametrize("seed", range(8))
+def test_merged_columns_take_no_more_than_any_that_they_stand_for(seed, most):
+    for series, i, d in _parts(seed):
+        room = np.full(series.devices, series.charge.sum())
+        price = np.arange(series.devices)
+        everything = _all(series, i, d, 10**6, room=room, price=price)
+        merged = _all(series, i, d, 10**6, room=room, price=price, bits=2, most=most)
+        assert len(merged.end) <= min(most, len(everything.end))
+        for end, time, taken, value in zip(
+            everything.end, everything.low, everything.taken, everything.value, strict=True
+        ):
+            stand = (merged.end == end) & (merged.low <= time) & (merged.value <= value)
+            assert value >= merged.dropped or (stand & (merged.taken <= taken).all(axis=1)).any()
 
 
 @pytest.mark.parametrize("seed", sorted({*range(8), *_EDGES_BACK}))

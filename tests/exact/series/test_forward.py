@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import optpart as op
+from optpart.base import clock
 from optpart.exact.series import join, solve
+from optpart.exact.series.dual import Pricing
 from optpart.exact.series.forward import Forward
 from optpart.exact.series.kernel import memory_cost
+from optpart.exact.series.problem import Series
 from optpart.exact.series.solve import solve_series
 from optpart.interop.formats.native import from_dict
 from optpart.solution.result import Budget
@@ -53,6 +56,7 @@ def narrow(monkeypatch):
     """Let passes keep few labels; return how many relaxations were added where they crowd."""
     for module, name, value in (
         (solve, "_BEAM", 1),
+        (solve, "_NEAR", 0.0),
         (solve, "_MORE", 2),
         (solve, "_POOLED", 1),
         (solve, "_MOST_POOLED", 1),
@@ -70,6 +74,37 @@ def narrow(monkeypatch):
 
     monkeypatch.setattr(Forward, "sharpen", listening)
     return added
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_passes_that_merge_labels_prove_bounds_up_to_the_optimum(seed):
+    instance = crowded(seed)
+    optimum = op.solve(instance, method="cpsat", seconds=60).makespan
+    series = Series(instance, 2 * optimum)
+    most, deadline = series.grid.floor(optimum), clock.now() + 60
+    pricing = Pricing(series, 2 * most)
+    forward = Forward(pricing, list(pricing.run(deadline)))
+    bounds = []
+    for beam, upper in ((1, 2 * most), (3, 2 * most), (10, most + 9), (10_000, most + 1)):
+        found = forward.run(upper, beam, deadline, merging=True)
+        bounds.append(found.bound)
+        if found.sequence:
+            used = np.zeros(series.devices, dtype=np.int64)
+            for v, d in found.sequence:
+                used[d] += series.charge[v]
+            assert (used <= series.capacity).all()
+
+    assert max(bounds) == bounds[-1] == most
+    assert bounds[0] < most
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_change_nothing(seed):
+    instance = crowded(seed)
+    one, two = (solve_series(instance, budget=Budget(60, workers)) for workers in (1, 2))
+
+    assert one.schedule.placement.tolist() == two.schedule.placement.tolist()
+    assert list(one.schedule.start) == list(two.schedule.start)
 
 
 def completion(dual, instance, result):
