@@ -42,13 +42,15 @@ _POOLED, _MOST_POOLED = 300, 3_000
 #: Share of the gap, above the lower bound, in which a pass looks for schedules.
 _SHARE = 0.25
 
-#: Labels of a pass that merges them, for each of one that does not, and the share of the time left
-#: that it may take.
-_MERGED, _ONE_MERGING = 10, 0.35
+#: Labels of the first pass that merges them, and the share of the time left that one may take.
+_MERGED, _ONE_MERGING = 1000, 0.35
 
 #: Share of the gap up to which the first of them proves; how much further the next one does, or
 #: less far after one that gave up a column; and the least share.
 _NEAR, _FURTHER, _LESS, _NEAREST = 1 / 32, 2, 4, 1e-3
+
+#: How many times as long a pass may take with more labels, and further up the gap.
+_MERGING_MORE, _MERGING_FURTHER = 8, 30
 
 #: Share of the time for the relaxation if memory is limited or blocks can be solved one by one, and
 #: if neither; then it solves the problem.
@@ -225,13 +227,14 @@ class _Solve:
 
     def _search(self, forward: Forward) -> str:
         """Alternate between passes that look for schedules and passes that raise the bound."""
-        beam, share, combined, near = _BEAM, _SHARE, 0, _NEAR
+        beam, share, combined = _BEAM, _SHARE, 0
+        near, merged = _NEAR, _MERGED
         found = self._pass(forward, self.upper, _POOLED, pooled=True)
         while not self._closed():
             if found is None:
                 self._end_late()
                 return ""
-            near = self._raise_by_merging(forward, near, beam)
+            near, merged = self._raise_by_merging(forward, near, merged)
             if self._closed():
                 return ""
             target = self._target(share)
@@ -272,23 +275,28 @@ class _Solve:
                 "schedule is longer",
             )
 
-    def _raise_by_merging(self, forward: Forward, share: float, beam: int) -> float:
+    def _raise_by_merging(self, forward: Forward, share: float, beam: int) -> tuple[float, int]:
         """Raise the bound by passes that merge labels, each up to a share of the gap.
 
         Returns
         -------
-        float
-            The share to begin with the next time.
+        float, int
+            The share and the labels to begin with the next time.
         """
         while share >= _NEAREST and self.lower < self.upper:
-            target = self._target(share)
-            found = self._pass(forward, target, _MERGED * beam, merging=True)
+            target, begin = self._target(share), clock.now()
+            found = self._pass(forward, target, beam, merging=True)
             if found is None or not found.complete:
-                return share / _LESS
+                return share / _LESS, beam
+            now = clock.now()
+            longer = (_ONE_MERGING * (self.deadline - now)) / max(1e-3, now - begin)
             if found.bound < target:
-                return share
-            share = min(1.0, share * _FURTHER)
-        return share
+                beam = min(beam * _MORE, _MOST_LABELS)
+                if longer < _MERGING_MORE:
+                    break
+            elif longer > _MERGING_FURTHER:
+                share = min(1.0, share * _FURTHER)
+        return share, beam
 
     def _target(self, share: float) -> int:
         """Return a makespan that is a share of the gap above the lower bound."""
