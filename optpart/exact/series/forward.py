@@ -209,6 +209,8 @@ class Forward:
                 )
                 if columns is None:
                     return None
+                if merging:  # the columns take about as long for few labels as for many
+                    begin = clock.now()
                 labels, lost = self._join(i, labels, columns, upper, beam, merging, trail)
             else:
                 labels, lost = self._extend(i, labels, upper, beam, trail, deadline)
