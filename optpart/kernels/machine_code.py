@@ -126,7 +126,7 @@ def _dispatched(function: Callable[..., Any]) -> Any:
     """Return the type of a function that compiled code calls, which needs no wrapper for Python."""
     if function not in _inside:
         _inside[function] = numba.njit(
-            error_model=store.OPTIONS["error_model"],
+            **store.OPTIONS,
             no_cpython_wrapper=True,
             no_cfunc_wrapper=True,
             forceinline="inlined" in vars(function),

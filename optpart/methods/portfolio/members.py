@@ -229,7 +229,7 @@ MEMBERS = (
     Member("hybrid", _HYBRID, "beside", lambda x: x.small and not x.spread, workers=_quarter),
     Member("hybrid", _HYBRID, "beside", lambda x: x.medium and not x.spread, workers=_half),
     Member("cpsat", _CPSAT, "beside", lambda x: x.spread and not x.large, workers=_less_than_half),
-    # A single worker takes turns, and so do two: the relaxation takes twice as long on one of them.
+    # A single worker takes turns, and so do two or three: series is slower with one of them.
     Member("series", _SERIES, "process", lambda x: x.decomposes and x.lonely, until=0.5),
     Member("series", _SERIES, "process", lambda x: x.decomposes and x.halved, until=0.65),
     # Small: what CP-SAT closes must take no longer than with CP-SAT, so search has the last tenth.
