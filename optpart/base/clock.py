@@ -94,9 +94,23 @@ def limited(seconds: float) -> Iterator[Limit]:
     """Limit the strategies that this thread calls in a block; limits around it hold as well."""
     outer = _of_thread.limit
     deadline = now() + seconds
-    _of_thread.limit = Limit(deadline if outer is None else min(deadline, outer.deadline))
+    limit = Limit(deadline if outer is None else min(deadline, outer.deadline))
+    with under(limit):
+        yield limit
+
+
+def current() -> Limit | None:
+    """Return the limit of this thread."""
+    return _of_thread.limit
+
+
+@contextmanager
+def under(limit: Limit | None) -> Iterator[None]:
+    """Have a limit in a block, which may be that of another thread, instead of this thread's."""
+    outer = _of_thread.limit
+    _of_thread.limit = limit
     try:
-        yield _of_thread.limit
+        yield
     finally:
         _of_thread.limit = outer
 

@@ -18,10 +18,10 @@ def each(
     """Return what a function returns for each item, within this thread's time limit."""
     if min(threads, len(items)) < 2:
         return [function(item) for item in items]
-    left = clock.seconds_left()
+    limit = clock.current()
 
     def run(item: Given) -> Found:
-        with clock.limited(left):
+        with clock.under(limit):
             return function(item)
 
     with ThreadPoolExecutor(min(threads, len(items))) as pool:

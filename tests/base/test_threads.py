@@ -19,10 +19,17 @@ def test_several_run_at_a_time():
 
 
 def test_the_time_limit_of_the_caller_holds():
-    with clock.limited(100):
-        left = threads.each(lambda _: clock.seconds_left(), range(4), 2)
+    with clock.limited(100) as limit:
+        found = threads.each(lambda _: clock.current(), range(4), 2)
 
-    assert all(0 < seconds <= 100 for seconds in left)
+    assert all(each is limit for each in found)
+
+
+def test_the_caller_learns_that_work_was_left_out():
+    with clock.limited(-clock.GRACE - 1) as limit:
+        assert all(threads.each(lambda _: clock.is_time_up(), range(3), 2))
+
+    assert limit.reached
 
 
 def test_an_error_reaches_the_caller():
