@@ -50,6 +50,9 @@ from optpart.solution.verifier import verify
 from optpart.testing.brute_force import optimum
 from optpart.testing.draw import draw_instance, random_instance
 
+DATA = Path(__file__).parents[3] / "shared/data"
+BIRGIN = DATA / "scheduleopt/flexible-jobshop/instances/fajsp/BFFMOR2014"
+
 #: One worker: for tiny models starting threads takes longer than solving.
 ONE = Budget(seconds=30, workers=1)
 
@@ -478,6 +481,13 @@ class TestLongTimes:
         result = solve(costed(read, devices, "roofline").instance)
         assert result.status is Status.OPTIMAL
         assert result.makespan == 119972179183
+
+
+@pytest.mark.skipif(not BIRGIN.exists(), reason=f"{BIRGIN} is not here")
+def test_decisions_by_linear_programs_are_left_out() -> None:
+    """With them, one worker proves 513; 512 has a certificate."""
+    result = cpsat(read_instance(BIRGIN / "YFJS12.txt"), budget=Budget(60, 1), seed=0)
+    assert (result.status, result.makespan) == (Status.OPTIMAL, 512)
 
 
 @pytest.mark.parametrize("without", [frozenset(), frozenset(Pruning)], ids=["all", "none"])
