@@ -35,11 +35,11 @@ def solver_within(
 ) -> cp_model.CpSolver:
     """Return a solver with its limits and its seed.
 
-    It leaves out two steps with which OR-Tools 9.15 claims that a schedule is optimal when a shorter
-    one exists: the step of its presolve that looks for at most one literal inside of linear
+    It leaves out two things with which OR-Tools 9.15 claims that a schedule is optimal although a
+    shorter one exists: the step of its presolve that looks for at most one literal inside of linear
     constraints, where times are long (<https://github.com/google/or-tools/issues/5293>), and
-    decisions that follow the solution of the linear program, in about one of a hundred solves of a
-    flexible job shop by one worker.
+    decisions that follow the solution of the linear relaxation, in about one of a hundred solves of
+    a flexible job shop by one worker.
 
     Parameters
     ----------
