@@ -32,19 +32,23 @@ def solver_within(
     workers: int = 1,
     seed: int = 1,
     deterministic: float | None = None,
+    model: cp_model.CpModel | None = None,
 ) -> cp_model.CpSolver:
     """Return a solver with its limits and its seed.
 
     It leaves out two things with which OR-Tools 9.15 claims that a schedule is optimal although a
     shorter one exists: the step of its presolve that looks for at most one literal inside of linear
-    constraints, where times are long (<https://github.com/google/or-tools/issues/5293>), and
-    decisions that follow the solution of the linear relaxation, in about one of a hundred solves of
-    a flexible job shop by one worker.
+    constraints, where times are long (<https://github.com/google/or-tools/issues/5293>), and, for
+    models with intervals, decisions that follow the solution of the linear relaxation, in about one
+    of a hundred solves of a flexible job shop by one worker. Of other models no such claim is
+    known, and models of paths are proven by these decisions.
 
     Parameters
     ----------
     deterministic : float, optional
         Limit in the solver's deterministic time.
+    model : CpModel, optional
+        What it will solve; one with intervals if it is not given.
     """
     solver = cp_model.CpSolver()
     parameters = solver.parameters
@@ -52,8 +56,9 @@ def solver_within(
     parameters.num_workers = workers
     parameters.random_seed = seed
     parameters.presolve_inclusion_work_limit = 0
-    parameters.exploit_integer_lp_solution = False
-    parameters.exploit_all_lp_solution = False
+    if model is None or any(each.has_interval() for each in model.proto.constraints):
+        parameters.exploit_integer_lp_solution = False
+        parameters.exploit_all_lp_solution = False
     if deterministic is not None:
         parameters.max_deterministic_time = deterministic
     return solver
@@ -77,7 +82,7 @@ def minimise(
     FailureError
         If the solver refuses the model.
     """
-    solver = solver_within(max(0.0, seconds), workers=2)
+    solver = solver_within(max(0.0, seconds), workers=2, model=model)
     status = solver.solve(model)
     if status == cp_model.MODEL_INVALID:
         raise FailureError(f"CP-SAT refuses the model: {model.validate()}")
@@ -111,7 +116,10 @@ def solve(
     begin = time.perf_counter()
     built = build()
     solver = solver_within(
-        workers=limits.workers, seed=limits.seed, deterministic=limits.deterministic
+        workers=limits.workers,
+        seed=limits.seed,
+        deterministic=limits.deterministic,
+        model=built.model,
     )
     parameters = solver.parameters
     tune(parameters)

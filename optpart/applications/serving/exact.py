@@ -64,7 +64,7 @@ def solve(
     passed = model.new_int_var(int(value * unit), whole(bound), "")
     model.add(passed == sum(entering[serving.sink]))
     model.maximize(passed)
-    solver = solver_within(max(0.0, deadline - now()), workers=2)
+    solver = solver_within(max(0.0, deadline - now()), workers=2, model=model)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None
     intervals: list[Interval] = [(solver.value(begin[i]), solver.value(end[i])) for i in range(n)]

@@ -119,7 +119,7 @@ def _chosen(
         enough = sum(x for b, x in counted if b.site == site and len(b.lanes) >= need)
         ends = [wide[site, first] for first in (False, True) if (site, first) in wide]
         model.add(enough >= sum(chosen for least, chosen in ends if least >= need))
-    solver = solver_within(max(0.0, min(deadline - now(), _CHOICE)))
+    solver = solver_within(max(0.0, min(deadline - now(), _CHOICE)), model=model)
     if solver.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return []
     result: list[_Block] = []
