@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model
 from relabelling import relabelled, stretched
 from signalling import signal_with_the_job
 
@@ -32,6 +33,7 @@ from optpart import (
 from optpart.base.children.worker import Worker
 from optpart.exact import process
 from optpart.exact import solve as module
+from optpart.exact.cp_sat import solver_within
 from optpart.exact.cross_check import compare
 from optpart.exact.enumeration import enumerate_all
 from optpart.exact.process import shared
@@ -488,6 +490,16 @@ def test_decisions_by_linear_programs_are_left_out() -> None:
     """With them, one worker proves 513; 512 has a certificate."""
     result = cpsat(read_instance(BIRGIN / "YFJS12.txt"), budget=Budget(60, 1), seed=0)
     assert (result.status, result.makespan) == (Status.OPTIMAL, 512)
+
+
+def test_only_models_without_intervals_keep_them() -> None:
+    model = cp_model.CpModel()
+    start = model.new_int_var(0, 9, "")
+    assert solver_within(model=model).parameters.exploit_all_lp_solution
+    model.new_fixed_size_interval_var(start, 2, "")
+    for solver in (solver_within(model=model), solver_within()):
+        assert not solver.parameters.exploit_all_lp_solution
+        assert not solver.parameters.exploit_integer_lp_solution
 
 
 @pytest.mark.parametrize("without", [frozenset(), frozenset(Pruning)], ids=["all", "none"])
