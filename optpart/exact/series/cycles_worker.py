@@ -25,9 +25,9 @@ _RENAMED = 6
 _LIFTED = 2
 
 #: With fewer workers, CP-SAT has few full searches, with two a single one; the others look for
-#: solutions. These prove most, tried with two workers: the strongest relaxation, and branching by
-#: pseudo-costs.
-_MANY, _SEARCHES = 8, ("max_lp", "pseudo_costs")
+#: solutions. These prove most, tried with two workers: branching by pseudo-costs and by reduced
+#: costs.
+_MANY, _SEARCHES = 8, ("pseudo_costs", "reduced_costs")
 
 #: A kind and a device.
 _State = tuple[int, int]
@@ -126,12 +126,13 @@ class _CycleModel:
     ----------
     first, last : dict from device to literal
         Whether the cycle begins, or ends, on the device.
-    visits : dict from (kind, device) to expression
-        Number of vertices.
+    visits : dict from (kind, device) to variable
+        Number of vertices. The solver branches on these: without variables of their own, it proves
+        far less.
     """
 
-    def __init__(self, model: cp_model.CpModel, cycle: Cycle) -> None:
-        self.model, self.cycle = model, cycle
+    def __init__(self, model: cp_model.CpModel, cycle: Cycle, capacity: dict[int, int]) -> None:
+        self.model, self.cycle, self.capacity = model, cycle, capacity
         kinds, k = cycle.kinds, len(cycle.kinds)
         literal = model.new_bool_var
         end = (cycle.length - 1) % k
@@ -162,13 +163,14 @@ class _CycleModel:
         for d, ends in self.last.items():
             out[end, d].append(ends)
         total = cp_model.LinearExpr.sum
-        self.visits = {(p, d): total(into[p, d]) for p, kind in enumerate(kinds) for d in kind.time}
+        self.visits: dict[_State, cp_model.IntVar] = {}
         for p, kind in enumerate(kinds):
-            number = (cycle.length - p + k - 1) // k
-            model.add(total([self.visits[p, d] for d in kind.time]) == number)
             for d, ticks in kind.time.items():
-                model.add(self.visits[p, d] == total(out[p, d]))
-                self.cost.append(ticks * self.visits[p, d])
+                visits = self.visits[p, d] = model.new_int_var(0, self.most(p, d), "")
+                model.add(visits == total(into[p, d]))
+                model.add(visits == total(out[p, d]))
+                self.cost.append(ticks * visits)
+            model.add(total([self.visits[p, d] for d in kind.time]) == self.number(p))
         #: Whether the cycle uses a state, and a device.
         self.used = {(0, d): begins for d, begins in self.first.items()}
         self.on = dict(self.first)
@@ -184,7 +186,7 @@ class _CycleModel:
             used[state] = model.new_bool_var("")
             rank[state] = model.new_int_var(0, len(self.visits) - 1, "")
             model.add(visits >= used[state])
-            model.add(visits <= self.number(state[0]) * used[state])
+            model.add(visits <= self.most(*state) * used[state])
         ways: dict[_State, list[cp_model.LinearExprT]] = defaultdict(list)
         for d, begins in self.first.items():
             ways[0, d].append(begins)
@@ -216,6 +218,14 @@ class _CycleModel:
         """Return how many vertices are of a kind."""
         k = len(self.cycle.kinds)
         return (self.cycle.length - kind + k - 1) // k
+
+    def most(self, kind: int, device: int) -> int:
+        """Return how many vertices of a kind fit on a device."""
+        number, body = self.number(kind), self.cycle.kinds[kind]
+        if device not in self.capacity or not body.need:
+            return number
+        room = self.capacity[device] - body.beside.get(device, 0)
+        return min(number, max(0, room) // body.need)
 
     def found(self, value: cp_sat.Value) -> list[int]:
         """Return the device of every vertex of the cycle: an Eulerian trail (Hierholzer)."""
@@ -320,7 +330,7 @@ class PathModel:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.model = cp_model.CpModel()
-        self.cycles = [_CycleModel(self.model, cycle) for cycle in path.cycles]
+        self.cycles = [_CycleModel(self.model, cycle, path.capacity) for cycle in path.cycles]
         cost = [term for cycle in self.cycles for term in cycle.cost]
         #: Steps from each cycle to the next, and what is in the forks of all.
         self.between: list[dict[tuple[int, int], _Steps]] = []
@@ -372,7 +382,14 @@ class PathModel:
             for bodies in self.bodies:
                 for need in {body.need for body in bodies.fork.bodies} - {0}:
                     amounts[need].add_fork(bodies, need, d)
-            held = cp_model.LinearExpr.sum([n * x for n, a in amounts.items() for x in a.visits])
+            taken: list[cp_model.LinearExprT] = []
+            for need, amount in amounts.items():
+                # Again a variable to branch on, of all cycles together.
+                count = self.model.new_int_var(0, min(amount.number, room // need), "")
+                self.model.add(count == cp_model.LinearExpr.sum(amount.visits))
+                amount.visits = [count]
+                taken.append(need * count)
+            held = cp_model.LinearExpr.sum(taken)
             beside = [
                 (used, cycle.cycle.kinds[p].beside.get(d, 0))
                 for cycle in self.cycles
