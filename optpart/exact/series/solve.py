@@ -182,8 +182,8 @@ class _Solve:
         """Solve a path of cycles; return the reason if there is no schedule."""
         left = self.deadline - clock.now()
         budget = self.budget
-        # With more workers, CP-SAT takes longer for this model.
-        limits = Limits(max(0.01, _PATH * left), 1, self.job.seed, None, budget.memory)
+        seconds = max(0.01, _PATH * left)
+        limits = Limits(seconds, budget.workers, self.job.seed, None, budget.memory)
         order = self.instance.graph.topological_order.tolist()
         for found in solve(path, limits):
             if found.impossible:
