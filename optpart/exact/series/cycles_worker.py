@@ -253,7 +253,7 @@ class _Amount:
     Attributes
     ----------
     visits : list of expression
-        How many there are, by cycle and kind.
+        How many there are, by cycle and kind; in the end one variable for all together.
     number : int
         How many there may be.
     cycles : set of _CycleModel
